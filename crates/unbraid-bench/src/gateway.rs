@@ -4,6 +4,7 @@
 //! time and memory are counted. They run in turn, in another order in each round, and each gets the same load.
 
 mod candidate;
+pub(crate) mod guard;
 mod idle;
 mod load;
 mod measure;

@@ -101,6 +101,9 @@ pub fn main() -> ExitCode {
         ["gateway", "soak", ref arguments @ ..] => {
             gateway::run_soak(args.quick, arguments, &args.command, &mut out)
         }
+        // Started by the benchmark itself.
+        #[cfg(target_os = "linux")]
+        ["guard", group] => gateway::guard::run(group),
         ["many"] => many::run(args.quick, args.json, &mut out),
         ["many", contender] => many::measure(contender, args.quick, &mut out),
         ["corpus"] => corpus::run(&mut out),

@@ -370,3 +370,6 @@ where
         Box::pin(self.router.call(request.map(Body::new)))
     }
 }
+
+#[cfg(test)]
+mod tests;

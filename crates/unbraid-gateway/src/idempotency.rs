@@ -59,6 +59,11 @@ impl PendingRequests {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        self.table().len()
+    }
+
     fn table(&self) -> std::sync::MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

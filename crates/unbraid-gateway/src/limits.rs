@@ -13,6 +13,9 @@ pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// How long the body of a request may take.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The least that hyper reads the bytes of a connection into.
+pub(crate) const READ_BUFFER_BYTES: usize = 8 * 1024;
+
 /// How long a connection may be idle between two requests: longer than the pools of the official SDKs keep one, so that
 /// usually the client closes it.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(120);

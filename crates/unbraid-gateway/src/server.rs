@@ -4,6 +4,7 @@ mod connection;
 mod guarded_io;
 mod guarded_writes;
 pub(crate) mod kill;
+mod preface;
 mod tls;
 
 use std::{future::Future, io, path::Path, time::Duration};

@@ -282,6 +282,18 @@ impl Streams {
         }
     }
 
+    /// The entries of every table, by its name.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> [(&'static str, usize); 4] {
+        let table = self.table();
+        [
+            ("live", table.live.len()),
+            ("local", table.local.len()),
+            ("readers", table.readers.len()),
+            ("principals", table.by_principal.len()),
+        ]
+    }
+
     /// Ends every generation as `producer_lost`.
     pub(crate) fn end_as_lost(&self) {
         for live in self.table().live.values() {

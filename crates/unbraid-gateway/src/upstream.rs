@@ -105,7 +105,7 @@ impl Upstream {
             && !is_authenticated
             && let Some(value) = client.get(AUTHORIZATION)
         {
-            headers.insert(AUTHORIZATION, value.clone());
+            headers.insert(AUTHORIZATION, headers::detached(value));
         }
         if let Some((name, value)) = &self.key {
             headers.insert(name.clone(), value.clone());

@@ -125,6 +125,14 @@ impl Views {
         Ok(view)
     }
 
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
     /// The memory of the streams of other gateways that are read here, in bytes.
     pub(crate) fn followed_bytes(&self) -> usize {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -68,6 +68,13 @@ struct Inner {
 /// A hundred years.
 const FAR: Duration = Duration::from_secs(3600 * 24 * 36_500);
 
+/// The memory of expired streams. It is beside the bound, because a stream that is kept is worth more than the difference
+/// between 410 and 404.
+fn max_expired_bytes(options: &MemoryOptions) -> usize {
+    const LEAST: usize = 64 * 1024;
+    (options.max_bytes / 8).max(LEAST)
+}
+
 impl MemoryLog {
     /// An empty log.
     #[must_use]
@@ -76,8 +83,8 @@ impl MemoryLog {
         options.ttl = options.ttl.min(FAR);
         options.lease = options.lease.min(FAR);
         let inner = Inner {
+            state: Mutex::new(State::new(max_expired_bytes(&options))),
             options,
-            state: Mutex::default(),
             bytes: AtomicUsize::new(0),
             commands: CommandQueue::default(),
         };
@@ -146,7 +153,8 @@ impl MemoryLog {
     /// assert_eq!((log.streams(), log.bytes()), (0, 0));
     /// ```
     pub fn clear(&self) {
-        let cleared = std::mem::take(&mut *self.inner.state());
+        let empty = State::new(max_expired_bytes(&self.inner.options));
+        let cleared = std::mem::replace(&mut *self.inner.state(), empty);
         self.inner.bytes.store(0, Ordering::Relaxed);
         for journal in cleared.into_journals() {
             journal.fail(LogError::unavailable("the log was cleared"));

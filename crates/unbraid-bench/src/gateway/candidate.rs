@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use super::{load::Target, process, venv, wait_for};
+use super::{
+    guard::{self, Guard},
+    load::Target,
+    process, venv, wait_for,
+};
 
 /// The gateways: a name, the options of `unbraid serve`, and further lines of each request. A log of another kind is one more
 /// row, here or after `--` on the command line.
@@ -28,7 +32,7 @@ const LIMITS: [(&str, &str); 2] = [
 const LITELLM: &str = "litellm 2 workers";
 
 /// How long a candidate may take to start. LiteLLM imports for minutes on a busy machine.
-const START: Duration = Duration::from_secs(300);
+const START: Duration = Duration::from_secs(600);
 
 /// Something that forwards requests, or the upstream itself.
 #[derive(Debug, Clone)]
@@ -87,6 +91,8 @@ pub(super) struct Running {
     /// The processes; empty for the upstream itself, whose usage is not counted.
     pub(super) pids: Vec<u32>,
     child: Option<Child>,
+    /// Released only after the processes have ended.
+    _guard: Option<Guard>,
     directory: PathBuf,
 }
 
@@ -94,15 +100,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // Its group has only processes that it has started.
-            for signal in ["-TERM", "-KILL"] {
-                let group = format!("-{}", child.id());
-                let _ended = Command::new("kill").args([signal, "--", &group]).output();
-                let limit = Duration::from_secs(3);
-                let exited = || child.try_wait().map(|status| status.is_some());
-                if wait_for("the exit", limit, exited).is_ok() && signal == "-KILL" {
-                    break;
-                }
-            }
+            let group = child.id();
+            let exited = || child.try_wait().map(|status| status.is_some());
+            let _still_there = guard::end_group(group, exited);
             let _exited = child.wait();
         }
         let _absent = fs::remove_dir_all(&self.directory);
@@ -125,6 +125,7 @@ impl Candidate {
             },
             pids: Vec::new(),
             child: None,
+            _guard: None,
             directory,
         };
         match &self.kind {
@@ -178,8 +179,9 @@ impl Running {
             let message = "litellm is not installed (tests/bench/prepare.py installs it from PyPI)";
             return Err(io::Error::other(message));
         }
+        // Without a key for its own clients it does not start, unless it is permitted. Then it checks none, in its favour.
         let config = format!(
-            "model_list:\n  - model_name: m\n    litellm_params:\n      model: openai/m\n      api_base: http://{upstream}/v1\n      api_key: sk-bench\nlitellm_settings:\n  num_retries: 0\n  request_timeout: 600\n"
+            "model_list:\n  - model_name: m\n    litellm_params:\n      model: openai/m\n      api_base: http://{upstream}/v1\n      api_key: sk-bench\nlitellm_settings:\n  num_retries: 0\n  request_timeout: 600\ngeneral_settings:\n  dangerously_permit_weak_or_unset_master_key: true\n"
         );
         let file = self.directory.join("config.yaml");
         fs::write(&file, config)?;
@@ -193,6 +195,9 @@ impl Running {
             &port.to_string(),
             "--num_workers",
             "2",
+            // Its server starts workers again that do not answer within 5 s, which one that imports on a busy machine never does.
+            "--timeout_worker_healthcheck",
+            "600",
         ]);
         // Nothing is fetched or reported while it runs.
         command.envs([
@@ -223,12 +228,26 @@ impl Running {
     }
 
     fn spawn(&mut self, mut command: Command, stdout: Stdio) -> io::Result<()> {
-        command
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(Stdio::null());
-        self.child = Some(command.process_group(0).spawn()?);
+        let log = fs::File::create(self.log())?;
+        command.stdin(Stdio::null()).stdout(stdout).stderr(log);
+        let child = command.process_group(0).spawn()?;
+        let group = child.id();
+        self.child = Some(child);
+        self._guard = Some(Guard::start(group)?);
         Ok(())
+    }
+
+    /// What the processes print, apart from their answers.
+    fn log(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+
+    /// An error with the last line of the log, which usually is the reason.
+    fn failed(&self, error: &io::Error) -> io::Error {
+        let log = fs::read(self.log()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let last = log.lines().rev().find(|line| !line.trim().is_empty());
+        io::Error::other(format!("{error}: {}", last.unwrap_or("it printed nothing")))
     }
 
     /// Waits until a path is answered, by whatever status.
@@ -237,12 +256,13 @@ impl Running {
         let address = self.target.address;
         let child = self.child.as_mut();
         let Some(child) = child else { return Ok(()) };
-        wait_for("the start", START, || {
+        let started = wait_for("the start", START, || {
             if let Some(status) = child.try_wait()? {
                 return Err(io::Error::other(format!("it has exited: {status}")));
             }
             Ok(super::resume::get(address, path).is_ok())
-        })
+        });
+        started.map_err(|error| self.failed(&error))
     }
 }
 

@@ -22,6 +22,10 @@ use crate::{random::Random, stamps::now};
 /// A delta that arrives this much later than it was sent belongs to a candidate that cannot keep up.
 const TOO_LATE: Duration = Duration::from_secs(2);
 
+/// How long a candidate may take that may take its time. On a machine that compiles other projects at the same time it needs
+/// minutes, and what it has not delivered then counts as lost.
+const PATIENCE: Duration = Duration::from_secs(1200);
+
 /// The smallest load that is tried.
 const MIN_GENERATIONS: u32 = 8;
 
@@ -159,7 +163,7 @@ fn run(
     let running = candidate.start(upstream.address)?;
     let bytes_before = upstream.written().1;
     let limit = effort.ramp + plan.every * plan.choices as u32 * plan.deltas + 10 * TOO_LATE;
-    let limit = if effort.halves { limit } else { 5 * limit };
+    let limit = if effort.halves { limit } else { PATIENCE };
     let load = Load::start(
         &running.target,
         plan,

@@ -90,18 +90,23 @@ impl GenerationActor {
         _: (),
         generation: &mut Option<Box<Generation>>,
     ) -> Result<(), ActorProcessingErr> {
-        // The owner of the log lives in the handler's frame: ractor mails a dead actor's state to its supervisor.
+        // The owner of the log lives in the handler's frame: ractor mails a dead actor's state to its supervisor. In a box,
+        // because ractor moves the future of a handler through several others, each of which has room for all of it.
         if let Some(generation) = generation.take() {
-            // The field of the span is not shown where spans of this level are disabled.
-            let id = generation.id().clone();
-            let span = tracing::debug_span!("generation", %id);
-            let run = AssertUnwindSafe(generation.run()).catch_unwind();
-            if run.instrument(span).await.is_err() {
-                tracing::error!(%id, "a generation panicked, and was sealed as producer_lost");
-            }
+            Box::pin(run(generation)).await;
         }
         stop_self(&me);
         Ok(())
+    }
+}
+
+async fn run(generation: Box<Generation>) {
+    // The field of the span is not shown where spans of this level are disabled.
+    let id = generation.id().clone();
+    let span = tracing::debug_span!("generation", %id);
+    let run = AssertUnwindSafe(generation.run()).catch_unwind();
+    if run.instrument(span).await.is_err() {
+        tracing::error!(%id, "a generation panicked, and was sealed as producer_lost");
     }
 }
 

@@ -78,6 +78,12 @@ impl Stalls {
         progress
     }
 
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> usize {
+        let readers = self.0.readers.lock();
+        readers.unwrap_or_else(PoisonError::into_inner).list.len()
+    }
+
     /// Disconnects the readers that have stalled; false if there are no readers.
     fn check(&self) -> bool {
         let mut readers = self

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    future::Future,
     pin::Pin,
     sync::{
         Arc,
@@ -13,18 +14,22 @@ use std::{
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::{Request, Response, Version, body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::conn::auto,
+use hyper::{
+    Request, Response, Version,
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
 };
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::watch,
     time::{Instant, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
 use super::{
@@ -32,6 +37,7 @@ use super::{
     guarded_io::GuardedIo,
     guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
+    preface,
 };
 use crate::{
     gateway::GatewayService,
@@ -94,32 +100,57 @@ impl Drop for ActiveRequest {
 }
 
 impl Connection {
+    /// Serves a connection until it is closed.
+    ///
+    /// The future has the size of a few pointers. What it contains lies in boxes of their own: a future that is moved into
+    /// another one takes its place twice, and most connections are not of the largest kind.
     pub(super) async fn serve(mut self, socket: TcpStream) {
         // Nagle's algorithm would delay each small delta until the previous one is acknowledged.
         let _slower: std::io::Result<()> = socket.set_nodelay(true);
         // Below TLS, which accepts data that the socket does not.
         let socket = GuardedWrites::new(socket, self.stall);
-        let Some(acceptor) = self.tls.take() else {
-            return self.serve_http(socket).await;
+        let served = match self.tls.take() {
+            None => self.serve_http(socket),
+            Some(acceptor) => match Box::pin(self.handshake(acceptor, socket)).await {
+                Some(stream) => self.serve_http(stream),
+                None => return,
+            },
         };
+        served.await;
+    }
+
+    async fn handshake(
+        &self,
+        acceptor: TlsAcceptor,
+        socket: GuardedWrites<TcpStream>,
+    ) -> Option<Tls> {
         let mut drained = self.drained.clone();
         let handshake = timeout(TLS_TIMEOUT, acceptor.accept(socket));
-        let stream: Tls = tokio::select! {
-            stream = handshake => match stream {
-                Ok(Ok(stream)) => stream,
-                Ok(Err(_)) | Err(_) => return,
-            },
-            _ = drained.wait_for(|drained| *drained) => return,
+        tokio::select! {
+            stream = handshake => stream.ok()?.ok(),
+            _ = drained.wait_for(|drained| *drained) => None,
+        }
+    }
+
+    fn serve_http(
+        self,
+        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> BoxFuture<'static, ()> {
+        let opened = Box::pin(self.open(socket));
+        let served = async move {
+            if let Some(connection) = opened.await {
+                connection.await;
+            }
         };
-        self.serve_http(stream).await;
-    }
-
-    async fn serve_http(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         // A connection that is killed or fails has nobody left to report it to.
-        let _ended = with_switch(self.run(socket)).await;
+        with_switch(Box::pin(served)).map(drop).boxed()
     }
 
-    async fn run(self, socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    /// Waits for the first bytes. Returns a future that serves the connection, which is as large as its version needs.
+    async fn open(
+        self,
+        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Option<BoxFuture<'static, ()>> {
         let activity = Arc::new(Activity::default());
         let io = GuardedIo::new(socket, Arc::clone(&activity));
         let Self {
@@ -128,12 +159,15 @@ impl Connection {
             mut drained,
             ..
         } = self;
+        let (is_http2, io) = tokio::select! {
+            read = preface::is_http2(io) => read.ok()?,
+            _ = drained.wait_for(|drained| *drained) => return None,
+        };
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
-            let (mut service, stalls) = (service.clone(), stalls.clone());
+            let (answer, stalls) = (service.clone().call(request.map(Body::new)), stalls.clone());
             async move {
-                let is_http2 = request.version() == Version::HTTP_2;
-                let response: Response<Body> = service.call(request.map(Body::new)).await?;
+                let response: Response<Body> = answer.await?;
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {
                     body,
                     progress: is_http2.then(|| stalls.register()),
@@ -141,26 +175,38 @@ impl Connection {
                 }))
             }
         });
-        let builder = builder();
-        let connection = builder.serve_connection(TokioIo::new(io), service);
-        let mut connection = std::pin::pin!(connection);
-        let mut is_draining = false;
-        loop {
-            tokio::select! {
-                _closed = connection.as_mut() => return,
-                _ = drained.wait_for(|drained| *drained), if !is_draining => {
-                    is_draining = true;
-                    connection.as_mut().graceful_shutdown();
-                }
+        let io = TokioIo::new(io);
+        Some(if is_http2 {
+            let connection = Box::pin(http2().serve_connection(io, service));
+            drive(connection, http2::Connection::graceful_shutdown, drained).boxed()
+        } else {
+            let connection = Box::pin(http1().serve_connection(io, service));
+            drive(connection, http1::Connection::graceful_shutdown, drained).boxed()
+        })
+    }
+}
+
+/// Serves a connection to its end, which is that of the current requests once the gateway drains.
+async fn drive<C: Future>(
+    mut connection: Pin<Box<C>>,
+    shut_down: impl Fn(Pin<&mut C>),
+    mut drained: watch::Receiver<bool>,
+) {
+    let mut is_draining = false;
+    loop {
+        tokio::select! {
+            _closed = connection.as_mut() => return,
+            _ = drained.wait_for(|drained| *drained), if !is_draining => {
+                is_draining = true;
+                shut_down(connection.as_mut());
             }
         }
     }
 }
 
-fn builder() -> auto::Builder<StreamExecutor> {
-    let mut builder = auto::Builder::new(StreamExecutor);
+fn http1() -> http1::Builder {
+    let mut builder = http1::Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         // The socket has its own timeout for heads, which does not close idle connections.
         .header_read_timeout(None)
@@ -168,7 +214,11 @@ fn builder() -> auto::Builder<StreamExecutor> {
         .max_buf_size(MAX_HEAD_BYTES.max(MAX_WRITE_BYTES))
         .writev(false);
     builder
-        .http2()
+}
+
+fn http2() -> http2::Builder<StreamExecutor> {
+    let mut builder = http2::Builder::new(StreamExecutor);
+    builder
         .timer(TokioTimer::new())
         .max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX))
         .max_send_buf_size(MAX_WRITE_BYTES)

@@ -3,6 +3,10 @@
 
 use std::future::Future;
 
+use futures::{
+    FutureExt,
+    future::{Either, select},
+};
 use hyper::rt::Executor;
 use tokio_util::sync::CancellationToken;
 
@@ -23,19 +27,21 @@ pub(super) fn switch_off() {
 }
 
 /// Runs a future with a switch that ends it. The switch of a connection also ends its streams.
-pub(super) fn with_switch<F: Future>(future: F) -> impl Future<Output = Option<F::Output>> {
+pub(super) fn with_switch<F: Future + Unpin>(future: F) -> impl Future<Output = Option<F::Output>> {
     with_token(CancellationToken::new(), future)
 }
 
-async fn with_token<F: Future>(token: CancellationToken, future: F) -> Option<F::Output> {
-    let killed = token.clone();
-    KILL.scope(token, async move {
-        tokio::select! {
-            output = future => Some(output),
-            () = killed.cancelled() => None,
-        }
-    })
-    .await
+/// Not an async function, which would hold the future several times.
+fn with_token<F: Future + Unpin>(
+    token: CancellationToken,
+    future: F,
+) -> impl Future<Output = Option<F::Output>> {
+    let killed = Box::pin(token.clone().cancelled_owned());
+    let either = select(future, killed).map(|either| match either {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(((), _)) => None,
+    });
+    KILL.scope(token, either)
 }
 
 /// Spawns the streams of HTTP/2 connections, each with a switch of its own.
@@ -50,6 +56,6 @@ where
     fn execute(&self, future: F) {
         // Dropping a stream's future resets the stream, if its response has not ended.
         let token = current().map_or_else(CancellationToken::new, |switch| switch.child_token());
-        tokio::spawn(with_token(token, future));
+        tokio::spawn(with_token(token, Box::pin(future)));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use axum::http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     header::{
         ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST,
         PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
@@ -54,10 +54,23 @@ fn copy(headers: &HeaderMap, is_dropped: impl Fn(&HeaderName) -> bool) -> Header
     let mut copied = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         if !is_hop_by_hop(name) && !listed.contains(name) && !is_dropped(name) {
-            copied.append(name.clone(), value.clone());
+            copied.append(name.clone(), detached(value));
         }
     }
     copied
+}
+
+/// The value in memory of its own. The values of a head are parts of the buffer that it was read into, and a single one of
+/// them would keep all of that for as long as a generation runs.
+pub(super) fn detached(value: &HeaderValue) -> HeaderValue {
+    let copied = HeaderValue::from_bytes(value.as_bytes());
+    copied.map_or_else(
+        |_| value.clone(),
+        |mut copied| {
+            copied.set_sensitive(value.is_sensitive());
+            copied
+        },
+    )
 }
 
 /// The headers of a client's request that the upstream gets.
@@ -94,7 +107,23 @@ pub(crate) fn for_client(headers: &HeaderMap) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+
+    #[test]
+    fn a_header_that_is_sent_on_does_not_keep_the_buffer_it_was_read_into() {
+        let buffer = Bytes::from(vec![b'v'; 8192]);
+        let mut value = HeaderValue::from_maybe_shared(buffer.slice(..10)).unwrap();
+        value.set_sensitive(true);
+        let mut client = HeaderMap::new();
+        client.insert("x-stainless-os", value);
+        let copied = for_upstream(&client);
+        assert_eq!(copied, client);
+        assert!(copied["x-stainless-os"].is_sensitive());
+        drop(client);
+        assert!(buffer.is_unique());
+    }
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         lines

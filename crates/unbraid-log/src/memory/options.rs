@@ -24,7 +24,8 @@ pub struct MemoryOptions {
     pub ttl: Duration,
     /// How long a writer may be silent before its stream can be declared lost. 15 seconds by default.
     pub lease: Duration,
-    /// The memory above which ended streams are evicted, and then no stream is opened. One GiB by default.
+    /// The memory above which ended streams are evicted, and then no stream is opened. One GiB by default. What is remembered
+    /// of expired streams takes at most an eighth of it beside that.
     pub max_bytes: usize,
     /// How long a claim is kept whose stream is not opened; at most a day. 15 minutes by default.
     pub claim_pending: Duration,

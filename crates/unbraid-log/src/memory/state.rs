@@ -25,6 +25,9 @@ const UNSEALED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// more of them than memory has room for.
 const MAX_EXPIRED: usize = 100_000;
 
+/// The memory of an expired stream beside its texts, in bytes: its places in a table and a queue, and its meta data.
+const EXPIRED_COST: usize = 320;
+
 /// The memory of a stream beside its records and its texts, in bytes.
 const STREAM_COST: usize = 1024;
 
@@ -34,7 +37,6 @@ fn pop_due<T>(queue: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<T> {
     queue.pop_front().map(|(_, value)| value)
 }
 
-#[derive(Default)]
 pub(super) struct State {
     streams: HashMap<StreamId, Stream>,
     kept: usize,
@@ -44,6 +46,9 @@ pub(super) struct State {
     opened: VecDeque<(Instant, StreamId)>,
     opened_pruner: Pruner,
     expired: VecDeque<(Instant, StreamId)>,
+    /// The memory of the expired streams, and its bound, in bytes.
+    expired_bytes: usize,
+    max_expired_bytes: usize,
     claims: Claims,
 }
 
@@ -59,24 +64,43 @@ enum Phase {
         journal: Journal,
         lease_until: Instant,
     },
-    Ended {
-        journal: Journal,
-        end: StreamEnd,
-        expires: SystemTime,
-    },
+    /// In a box: an expired stream has the same place, and there are many more of them.
+    Ended(Box<Ended>),
     Expired,
+}
+
+struct Ended {
+    journal: Journal,
+    end: StreamEnd,
+    expires: SystemTime,
 }
 
 impl Stream {
     fn journal(&self) -> Option<&Journal> {
         match &self.phase {
-            Phase::Running { journal, .. } | Phase::Ended { journal, .. } => Some(journal),
+            Phase::Running { journal, .. } => Some(journal),
+            Phase::Ended(ended) => Some(&ended.journal),
             Phase::Expired => None,
         }
     }
 }
 
 impl State {
+    /// A log without streams, which remembers expired ones in so much memory.
+    pub(super) fn new(max_expired_bytes: usize) -> Self {
+        Self {
+            streams: HashMap::new(),
+            kept: 0,
+            ended: VecDeque::new(),
+            opened: VecDeque::new(),
+            opened_pruner: Pruner::default(),
+            expired: VecDeque::new(),
+            expired_bytes: 0,
+            max_expired_bytes,
+            claims: Claims::default(),
+        }
+    }
+
     pub(super) fn streams(&self) -> usize {
         self.kept
     }
@@ -85,6 +109,20 @@ impl State {
     #[cfg(test)]
     pub(super) fn queued(&self) -> (usize, usize) {
         (self.opened.len(), self.claims.pending())
+    }
+
+    /// The entries of every table and queue, by its name.
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> [(&'static str, usize); 7] {
+        [
+            ("streams", self.streams.len()),
+            ("ended", self.ended.len()),
+            ("opened", self.opened.len()),
+            ("expired", self.expired.len()),
+            ("expired bytes", self.expired_bytes),
+            ("claims", self.claims.held()),
+            ("pending claims", self.claims.pending()),
+        ]
     }
 
     pub(super) fn into_journals(self) -> Vec<Journal> {
@@ -144,15 +182,11 @@ impl State {
                 meta,
                 tail: journal.tail(),
             },
-            Phase::Ended {
-                journal,
-                end,
-                expires,
-            } => LogStatus::Ended {
+            Phase::Ended(ended) => LogStatus::Ended {
                 meta,
-                tail: journal.tail(),
-                end: end.clone(),
-                expires: *expires,
+                tail: ended.journal.tail(),
+                end: ended.end.clone(),
+                expires: ended.expires,
             },
             Phase::Expired => LogStatus::Expired { meta },
         }
@@ -165,7 +199,7 @@ impl State {
                 *lease_until = Instant::now() + lease;
                 Ok(())
             }
-            Some(Phase::Ended { .. }) => Err(LogError::Sealed),
+            Some(Phase::Ended(_)) => Err(LogError::Sealed),
             Some(Phase::Expired) => Err(LogError::Expired),
             None => Err(LogError::Unknown),
         }
@@ -175,7 +209,7 @@ impl State {
         let stream = self.streams.get(id);
         let is_lost = stream.is_some_and(|stream| match stream.phase {
             Phase::Running { lease_until, .. } => lease_until <= Instant::now(),
-            Phase::Ended { .. } | Phase::Expired => false,
+            Phase::Ended(_) | Phase::Expired => false,
         });
         if is_lost {
             // It is known to run, so the seal succeeds; and this end has no text.
@@ -193,18 +227,18 @@ impl State {
         let stream = self.streams.get_mut(id).ok_or(LogError::Unknown)?;
         let journal = match &stream.phase {
             Phase::Running { journal, .. } => journal.clone(),
-            Phase::Ended { .. } => return Ok(0),
+            Phase::Ended(_) => return Ok(0),
             Phase::Expired => return Err(LogError::Expired),
         };
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         // The stream has one copy, and its journal another.
         let added = 2 * (text(&end.error) + text(&end.usage));
         stream.cost += added;
-        stream.phase = Phase::Ended {
+        stream.phase = Phase::Ended(Box::new(Ended {
             journal: journal.clone(),
             end: end.clone(),
             expires: SystemTime::now() + ttl,
-        };
+        }));
         self.ended.push_back((Instant::now() + ttl, id.clone()));
         journal.seal(end.clone());
         Ok(added)
@@ -222,17 +256,23 @@ impl State {
             self.claims.release(claim.name(), id);
         }
         self.kept -= 1;
+        stream.cost = EXPIRED_COST + stream.meta.encode().len();
+        self.expired_bytes += stream.cost;
         self.expired
             .push_back((Instant::now() + EXPIRED_FOR, id.clone()));
-        while self.expired.len() > MAX_EXPIRED {
-            self.forget_oldest();
+        while self.expired.len() > MAX_EXPIRED || self.expired_bytes > self.max_expired_bytes {
+            let Some((_, oldest)) = self.expired.pop_front() else {
+                break;
+            };
+            self.forget(&oldest);
         }
         Some(freed)
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some((_, id)) = self.expired.pop_front() {
-            self.streams.remove(&id);
+    /// Forgets an expired stream.
+    fn forget(&mut self, id: &StreamId) {
+        if let Some(stream) = self.streams.remove(id) {
+            self.expired_bytes -= stream.cost;
         }
     }
 
@@ -260,7 +300,7 @@ impl State {
             freed += self.expire_unsealed(&id, now);
         }
         while let Some(id) = pop_due(&mut self.expired, now) {
-            self.streams.remove(&id);
+            self.forget(&id);
         }
         self.claims.sweep(now);
         freed
@@ -274,7 +314,7 @@ impl State {
                 0
             }
             Some(Phase::Running { .. }) => self.erase(id).unwrap_or(0),
-            Some(Phase::Ended { .. } | Phase::Expired) | None => 0,
+            Some(Phase::Ended(_) | Phase::Expired) | None => 0,
         }
     }
 

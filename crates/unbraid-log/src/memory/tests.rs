@@ -264,6 +264,68 @@ async fn ended_streams_and_released_claims_leave_no_queue_behind() {
     assert!(opened < 1100 && pending < 1100, "{opened} {pending}");
 }
 
+/// One life of a stream for each way to leave something behind.
+async fn leave_something_behind(log: &MemoryLog, number: usize) {
+    let name = number.to_string();
+    let key = ClaimKey::new("a", "/v1/completions", &name, [0; 32]);
+    let (id, other) = (StreamId::random().unwrap(), StreamId::random().unwrap());
+    log.claim(&key, &id).await.unwrap();
+    // Another request with the same key, and one with a key whose stream is never opened.
+    log.claim(&key, &other).await.unwrap();
+    let unopened = ClaimKey::new("b", "/v1/completions", &name, [0; 32]);
+    log.claim(&unopened, &other).await.unwrap();
+    let meta = Meta::new("/v1/completions", 1).with_claim(key);
+    let mut writer = log.open(&id, &meta).await.unwrap();
+    append(&mut *writer, 1, 100).await;
+    match number % 4 {
+        0 => seal(&mut *writer).await,
+        1 => log.erase(&id).await.unwrap(),
+        2 => drop(writer),
+        _ => {
+            drop(writer);
+            log.seal_lost(&id).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_of_streams_and_claims_after_everything_has_expired() {
+    let log = log();
+    for number in 0..2000 {
+        leave_something_behind(&log, number).await;
+    }
+    let left = || log.inner.state().entries();
+    assert!(left().iter().all(|(_, count)| *count > 0), "{:?}", left());
+    // A stream that nobody seals expires after a day, and is remembered for another one.
+    for _ in 0..3 {
+        advance(24 * HOUR).await;
+        log.sweep();
+    }
+    assert!(left().iter().all(|(_, count)| *count == 0), "{:?}", left());
+    assert_eq!((log.bytes(), log.streams()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_streams_are_remembered_in_an_eighth_of_the_memory() {
+    let max = 1024 * 1024;
+    let log = MemoryLog::new(MemoryOptions::default().with_max_bytes(max));
+    let mut ids = Vec::new();
+    for number in 0..4000 {
+        let id = StreamId::random().unwrap();
+        let owner = "o".repeat(number % 1000);
+        let meta = Meta::new("/v1/completions", 1).with_owner(owner);
+        drop(log.open(&id, &meta).await.unwrap());
+        log.erase(&id).await.unwrap();
+        ids.push(id);
+        let entries = log.inner.state().entries();
+        let of = |name| entries.iter().find(|(known, _)| *known == name).unwrap().1;
+        assert!(of("expired bytes") <= max / 8, "{entries:?}");
+        assert_eq!(of("streams"), of("expired"));
+    }
+    assert_eq!(state(&log, &ids[0]).await, "unknown");
+    assert_eq!(state(&log, ids.last().unwrap()).await, "expired");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_kept_as_long_as_its_stream() {
     let log = log();

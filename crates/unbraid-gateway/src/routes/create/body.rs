@@ -11,7 +11,10 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::time::timeout;
 
-use crate::{api_error::ApiError, limits::BODY_TIMEOUT};
+use crate::{
+    api_error::ApiError,
+    limits::{BODY_TIMEOUT, READ_BUFFER_BYTES},
+};
 
 /// Reads a body of at most `max` bytes. One that declares to be longer is not read at all.
 pub(crate) async fn read_body(
@@ -27,10 +30,20 @@ pub(crate) async fn read_body(
         return Err(ApiError::REQUEST_TOO_LARGE);
     }
     match timeout(BODY_TIMEOUT, Limited::new(body, max).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Ok(collected)) => Ok(detached(collected.to_bytes())),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::REQUEST_TOO_LARGE),
         Ok(Err(_)) => Err(ApiError::BODY_CUT),
         Err(_elapsed) => Err(ApiError::REQUEST_TIMEOUT),
+    }
+}
+
+/// A short body in memory of its own: it is a part of the connection's buffer, all of which it would keep for as long as a
+/// generation runs. A long one is most of its buffer.
+fn detached(body: Bytes) -> Bytes {
+    if body.len() < READ_BUFFER_BYTES {
+        Bytes::copy_from_slice(&body)
+    } else {
+        body
     }
 }
 

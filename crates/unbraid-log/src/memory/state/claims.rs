@@ -68,6 +68,11 @@ impl Claims {
     }
 
     #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    #[cfg(test)]
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
