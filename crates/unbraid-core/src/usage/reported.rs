@@ -138,7 +138,7 @@ impl Reported {
 
     /// Whether nothing was reported.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.choices.is_empty()
+        self.envelope.is_empty() && self.choices.is_empty()
     }
 
     /// Notes that the stream is done, so that its reports cover all choices.
