@@ -12,6 +12,7 @@ struct FromAsyncOpenai;
 struct FromEventsourceStream;
 
 mod body;
+mod brokers;
 mod cli;
 mod contender;
 mod contest;
@@ -50,7 +51,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [full | soak [<generations> [<seed>]]] | growth | http | json | latency | log [<log>] | many [<contender>] | shapes [<contender> <recording>] | whole | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [full | soak [<generations> [<seed>]]] | growth | http | json | latency | log [<log> [<kept streams>]] | many [<contender>] | shapes [<contender> <recording>] | whole | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -116,7 +117,8 @@ pub fn main() -> ExitCode {
         ["latency"] => latency::run(args.quick, args.json, &mut out),
         ["json"] => json::run(&mut out),
         ["log"] => log::run(args.quick, args.json, &mut out),
-        ["log", backend] => log::measure(backend, args.quick, &mut out),
+        ["log", backend] => log::measure(backend, None, args.quick, &mut out),
+        ["log", backend, kept] => log::measure(backend, Some(kept), args.quick, &mut out),
         ["scale", ref changes @ ..] => scale::run(changes, args.quick, args.json, &mut out),
         ["shapes"] => shapes::run(args.quick, args.json, &mut out),
         ["shapes", contender, recording] => {

@@ -1,14 +1,14 @@
 //! Logs: how many appends they take, what a delta costs, and streams that are kept.
 //!
-//! Each log runs in its own process, because reused memory of another would not be counted. To add a log, add it to `BACKENDS`
-//! and to `open`.
+//! Each log runs in its own process, because reused memory of another would not be counted. A broker is a further process, whose
+//! memory is that of the log. To add a log, add it to `BACKENDS` and to `open`.
 
 mod kept;
 mod load;
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     sync::Arc,
 };
@@ -21,10 +21,10 @@ use unbraid_log::{
 };
 use unbraid_log_file::{FileLog, FileOptions, FileSync};
 
-use crate::table::runtime;
+use crate::brokers::{BROKERS, Broker};
 
-/// A log in memory, in a file that is synced with each commit, and in one that is not.
-const BACKENDS: [&str; 3] = ["memory", "file", "file-unsynced"];
+/// A log in memory, in a file that is synced with each commit, in one that is not, and in brokers that run beside it.
+const BACKENDS: [&str; 5] = ["memory", "file", "file-unsynced", "redis", "nats"];
 
 /// The size of a measurement.
 #[derive(Debug, Clone, Copy)]
@@ -52,13 +52,32 @@ impl Effort {
     }
 }
 
-/// Opens a log whose files are in a folder.
-async fn open(backend: &str, folder: &Path) -> io::Result<Arc<dyn LogStore>> {
+/// A log, and what belongs to it.
+struct Opened {
+    log: Arc<dyn LogStore>,
+    /// The process that keeps it, if that is another one.
+    broker: Option<Broker>,
+    /// Where its files are.
+    folder: PathBuf,
+}
+
+/// Opens a log whose files are in a folder, or starts its broker. Without the broker's program there is none.
+async fn open(backend: &str, folder: &Path) -> io::Result<Option<Opened>> {
+    if BROKERS.contains(&backend) {
+        let Some(broker) = Broker::start(backend).await? else {
+            return Ok(None);
+        };
+        return Ok(Some(Opened {
+            log: broker.connect().await?,
+            folder: broker.folder(),
+            broker: Some(broker),
+        }));
+    }
     let file = |sync| {
         let options = FileOptions::default().with_sync(sync);
         FileLog::open(folder.join("streams.log"), options)
     };
-    Ok(match backend {
+    let log: Arc<dyn LogStore> = match backend {
         "memory" => {
             let options = MemoryOptions::default().with_max_bytes(usize::MAX);
             Arc::new(MemoryLog::new(options))
@@ -66,7 +85,12 @@ async fn open(backend: &str, folder: &Path) -> io::Result<Arc<dyn LogStore>> {
         "file" => Arc::new(file(FileSync::EachCommit).await.map_err(io::Error::other)?),
         "file-unsynced" => Arc::new(file(FileSync::Never).await.map_err(io::Error::other)?),
         _ => return Err(io::Error::other(format!("no log is named {backend}"))),
-    })
+    };
+    Ok(Some(Opened {
+        log,
+        broker: None,
+        folder: folder.to_owned(),
+    }))
 }
 
 /// A record of deltas with these numbers, of four choices in turn.
@@ -113,61 +137,89 @@ async fn open_stream(log: &dyn LogStore, id: &StreamId) -> io::Result<Box<dyn Lo
     }
 }
 
-/// Measures one log, and prints its row as JSON.
-pub(crate) fn measure(backend: &str, quick: bool, out: &mut impl Write) -> io::Result<()> {
-    let effort = Effort::new(quick);
+/// Measures one log, with another number of kept streams if there is one, and prints its row as JSON: null without its program.
+pub(crate) fn measure(
+    backend: &str,
+    kept: Option<&str>,
+    quick: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut effort = Effort::new(quick);
+    if let Some(kept) = kept {
+        effort.kept = kept.parse().map_err(io::Error::other)?;
+    }
     let folder = std::env::temp_dir().join(format!("unbraid-bench-log-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let measured = row(backend, effort, &folder);
     std::fs::remove_dir_all(&folder)?;
-    writeln!(out, "{}", measured?)
+    writeln!(out, "{}", measured?.unwrap_or(Value::Null))
 }
 
-fn row(backend: &str, effort: Effort, folder: &Path) -> io::Result<Value> {
-    let runtime = runtime("two_workers")?;
+fn row(backend: &str, effort: Effort, folder: &Path) -> io::Result<Option<Value>> {
+    // With I/O, because a broker is behind a connection.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     let mut loads = Vec::new();
     for streams in [1, 100, 2_000] {
         let folder = folder.join(format!("load-{streams}"));
         std::fs::create_dir_all(&folder)?;
-        loads.push(runtime.block_on(async {
-            let log = open(backend, &folder).await?;
-            load::measure(&log, streams, effort.seconds).await
-        })?);
+        let load = runtime.block_on(async {
+            let Some(opened) = open(backend, &folder).await? else {
+                return Ok(None);
+            };
+            let load = load::measure(&opened, streams, effort.seconds).await;
+            load.map(Some)
+        });
+        match load {
+            Ok(Some(load)) => loads.push(load),
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(error),
+        }
     }
     let folder = folder.join("kept");
     std::fs::create_dir_all(&folder)?;
     let kept = runtime.block_on(async {
-        let log = open(backend, &folder).await?;
-        kept::measure(&log, effort.kept, effort.lookups, &folder).await
+        match open(backend, &folder).await? {
+            Some(opened) => kept::measure(&opened, effort.kept, effort.lookups).await,
+            None => Ok(Value::Null),
+        }
     })?;
-    Ok(json!({ "backend": backend, "loads": loads, "kept": kept }))
+    Ok(Some(
+        json!({ "backend": backend, "loads": loads, "kept": kept }),
+    ))
 }
 
 /// Measures all logs.
 pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Result<()> {
     let mut rows = Vec::new();
     for backend in BACKENDS {
-        rows.push(in_child(backend, quick)?);
+        let row = in_child(backend, quick)?;
+        if !row.is_null() {
+            rows.push(row);
+        }
     }
     if as_json {
         return writeln!(out, "{}", json!({ "rows": rows }));
     }
     writeln!(
         out,
-        "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>8}",
-        "log", "streams", "appends/s", "p50 ms", "p99 ms", "CPU us", "B/delta"
+        "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>8}",
+        "log", "streams", "appends/s", "p50 ms", "p99 ms", "CPU us", "broker us", "B/delta"
     )?;
     for row in &rows {
         for load in row["loads"].as_array().into_iter().flatten() {
             writeln!(
                 out,
-                "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>8}",
+                "{:<16} {:>8} {:>11} {:>9} {:>9} {:>9} {:>9} {:>8}",
                 row["backend"].as_str().unwrap_or_default(),
                 load["streams"],
                 load["appends_per_second"],
                 load["p50_ms"],
                 load["p99_ms"],
                 load["cpu_us_per_append"],
+                or_dash(&load["broker_us_per_append"]),
                 load["record_bytes"]
             )?;
         }
@@ -186,13 +238,21 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
             kept["streams"],
             kept["streams_per_second"],
             kept["resident_mb"],
-            kept["file_mb"],
+            or_dash(&kept["file_mb"]),
             kept["bytes_per_delta"],
             kept["status_p50_us"],
             kept["status_p99_us"]
         )?;
     }
     Ok(())
+}
+
+/// A value, or a dash for one that does not exist.
+fn or_dash(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        value => value.to_string(),
+    }
 }
 
 fn in_child(backend: &str, quick: bool) -> io::Result<Value> {
@@ -206,6 +266,8 @@ fn in_child(backend: &str, quick: bool) -> io::Result<Value> {
         let error = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(error.trim().to_owned()));
     }
+    // Why there is no row.
+    io::stderr().write_all(&output.stderr)?;
     serde_json::from_slice(&output.stdout).map_err(io::Error::other)
 }
 
@@ -232,10 +294,16 @@ mod tests {
             std::fs::create_dir_all(&folder).unwrap();
             let row = row(backend, effort, &folder).unwrap();
             std::fs::remove_dir_all(&folder).unwrap();
+            let Some(row) = row else {
+                assert!(BROKERS.contains(&backend), "{backend}");
+                continue;
+            };
             assert_eq!(row["kept"]["streams"], 20, "{row}");
             assert!(row["kept"]["status_p50_us"].as_f64() > Some(0.0), "{row}");
             for load in row["loads"].as_array().unwrap() {
                 assert!(load["appends_per_second"].as_f64() > Some(0.0), "{row}");
+                let has_broker = load["broker_us_per_append"].is_number();
+                assert!(!has_broker || BROKERS.contains(&backend), "{row}");
             }
         }
         assert!(row("no such", effort, Path::new("/")).is_err());

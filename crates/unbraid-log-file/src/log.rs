@@ -396,6 +396,10 @@ impl LogStore for FileLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         self.inner.commands.stream()
     }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.inner.commands.stream_of(id)
+    }
 }
 
 impl fmt::Debug for FileLog {

@@ -4,8 +4,8 @@ use std::{sync::Weak, time::Duration};
 
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use tokio::{sync::mpsc, time::sleep};
-use unbraid_log::{Command, LogError, LogStatus, StreamId};
+use tokio::time::sleep;
+use unbraid_log::{Command, LogError, LogStatus, StreamId, internal::CommandSender};
 
 use crate::{
     api::Store,
@@ -90,11 +90,7 @@ impl Inner {
     }
 
     /// Reads the commands after a number, and removes them from the stream. Returns the number of the last one.
-    async fn receive(
-        &self,
-        mut position: u64,
-        sender: &mpsc::Sender<(StreamId, Command)>,
-    ) -> Result<u64, LogError> {
+    async fn receive(&self, mut position: u64, sender: &CommandSender) -> Result<u64, LogError> {
         let subject = self.names.commands(&self.gateway);
         let last = self.api.last(Store::Log, subject.clone()).await?;
         if last.is_some_and(|last| last.sequence < position) {
@@ -120,7 +116,7 @@ impl Inner {
 }
 
 /// Receives commands until the log is dropped.
-pub(crate) async fn follow(log: Weak<Inner>, sender: mpsc::Sender<(StreamId, Command)>) {
+pub(crate) async fn follow(log: Weak<Inner>, sender: CommandSender) {
     let Some(inner) = log.upgrade() else {
         return;
     };

@@ -207,6 +207,10 @@ impl LogStore for NatsLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         self.inner.commands.stream()
     }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.inner.commands.stream_of(id)
+    }
 }
 
 impl fmt::Debug for NatsLog {

@@ -6,15 +6,16 @@ use std::{
     time::Duration,
 };
 
-use futures::stream::BoxStream;
 use redis::Value;
 use tokio::{
-    sync::mpsc::Sender,
     task::AbortHandle,
     time::{sleep, timeout},
 };
 use unbraid_core::ChoiceIndex;
-use unbraid_log::{Command, LogError, LogStatus, StreamId, internal::CommandQueue};
+use unbraid_log::{
+    Command, LogError, LogStatus, StreamId,
+    internal::{CommandQueue, CommandSender},
+};
 
 use crate::{
     address::Address,
@@ -40,7 +41,7 @@ type Received = (StreamId, Command);
 /// The commands that this gateway has received. Dropping it ends its task.
 pub(crate) struct Inbox {
     queue: CommandQueue,
-    /// Runs since the first call of `commands`.
+    /// Runs since commands were first requested.
     task: Mutex<Option<AbortHandle>>,
 }
 
@@ -52,12 +53,8 @@ impl Inbox {
         }
     }
 
-    /// The commands to a key. Of several such streams each command reaches one.
-    pub(crate) fn commands(
-        &self,
-        address: &Arc<Address>,
-        key: String,
-    ) -> BoxStream<'static, Received> {
+    /// The commands to a key, which are read from the first call on.
+    fn start(&self, address: &Arc<Address>, key: String) -> &CommandQueue {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         task.get_or_insert_with(|| {
             let reader = InboxReader {
@@ -68,7 +65,7 @@ impl Inbox {
             };
             tokio::spawn(reader.run()).abort_handle()
         });
-        self.queue.stream()
+        &self.queue
     }
 }
 
@@ -82,6 +79,12 @@ impl Drop for Inbox {
 }
 
 impl Inner {
+    /// The commands to this gateway.
+    pub(crate) fn received_commands(&self) -> &CommandQueue {
+        let key = self.keys.commands(self.keys.gateway());
+        self.inbox.start(self.link.address(), key)
+    }
+
     pub(crate) async fn send_command(
         &self,
         id: &StreamId,
@@ -132,7 +135,7 @@ fn decode(fields: &[bytes::Bytes]) -> Option<Received> {
 struct InboxReader {
     address: Arc<Address>,
     key: String,
-    sender: Sender<Received>,
+    sender: CommandSender,
     /// Commands that are delivered, but may still be in the stream.
     delivered: HashSet<Vec<u8>>,
 }

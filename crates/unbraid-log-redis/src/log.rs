@@ -195,8 +195,11 @@ impl LogStore for RedisLog {
     }
 
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
-        let key = self.inner.keys.commands(self.gateway());
-        self.inner.inbox.commands(self.inner.link.address(), key)
+        self.inner.received_commands().stream()
+    }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.inner.received_commands().stream_of(id)
     }
 }
 

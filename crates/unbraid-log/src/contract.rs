@@ -49,6 +49,7 @@ mod claims;
 mod faults;
 mod fixture;
 mod leases;
+pub(crate) mod scripted;
 mod streams;
 
 use std::{sync::Arc, time::Duration};
@@ -161,6 +162,7 @@ checks! {
     claims::a_claim_is_kept_with_its_stream_and_freed_with_it,
     claims::only_the_holder_releases_a_claim,
     claims::commands_reach_the_producer_in_order,
+    claims::commands_of_one_stream_have_a_receiver_of_their_own,
     leases::a_live_producer_is_not_lost,
     leases::a_silent_producer_is_lost_after_its_lease,
     leases::gateways_that_seal_at_once_agree,

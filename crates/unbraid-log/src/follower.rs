@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    Journal, LogError, LogStatus, LogStore, Record, Seq, StreamId,
+    Journal, LogError, LogStatus, LogStore, Record, Seq, StreamEnd, StreamId,
     protocol::{ReaderAction, ReaderMachine, ReaderRules, Span, Take},
 };
 
@@ -90,17 +90,41 @@ impl fmt::Debug for Follower {
     }
 }
 
-struct FollowerTask {
+/// Where a follower puts what it reads.
+pub(crate) trait FollowerSink: Send + 'static {
+    /// Takes the next record, as soon as there is room for it.
+    fn append(&self, record: Record) -> impl Future<Output = ()> + Send;
+
+    /// Takes the end, after the last record.
+    fn close(&self, end: Result<StreamEnd, LogError>);
+}
+
+/// A journal keeps everything, for readers that arrive later.
+impl FollowerSink for Journal {
+    async fn append(&self, record: Record) {
+        // It follows the journal's tail, so it is not refused.
+        let _appended = Self::append(self, &record);
+    }
+
+    fn close(&self, end: Result<StreamEnd, LogError>) {
+        match end {
+            Ok(end) => self.seal(end),
+            Err(error) => self.fail(error),
+        };
+    }
+}
+
+pub(crate) struct FollowerTask<S> {
     log: Arc<dyn LogStore>,
     id: StreamId,
-    journal: Journal,
+    sink: S,
     machine: ReaderMachine,
     started: Instant,
     records: Option<BoxStream<'static, Result<Record, LogError>>>,
 }
 
-impl FollowerTask {
-    fn new(log: Arc<dyn LogStore>, id: StreamId, lease: Duration, journal: Journal) -> Self {
+impl<S: FollowerSink> FollowerTask<S> {
+    pub(crate) fn new(log: Arc<dyn LogStore>, id: StreamId, lease: Duration, sink: S) -> Self {
         let rules = ReaderRules {
             check_every: (lease / 3).min(MAX_CHECK).max(Duration::from_millis(1)),
             patience: lease.saturating_mul(2).max(MIN_PATIENCE),
@@ -109,14 +133,14 @@ impl FollowerTask {
         Self {
             log,
             id,
-            journal,
+            sink,
             machine: ReaderMachine::new(rules, Seq::START, Duration::ZERO),
             started: Instant::now(),
             records: None,
         }
     }
 
-    async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         loop {
             match self.machine.poll(self.now()) {
                 ReaderAction::Read { after } => {
@@ -132,14 +156,7 @@ impl FollowerTask {
                     self.checked(status.unwrap_or_else(|_| Err(slow())));
                 }
                 ReaderAction::Wait(until) => sleep_until(self.started + until).await,
-                ReaderAction::Done(Ok(end)) => {
-                    self.journal.seal(end);
-                    return;
-                }
-                ReaderAction::Done(Err(error)) => {
-                    self.journal.fail(error);
-                    return;
-                }
+                ReaderAction::Done(end) => return self.sink.close(end),
             }
         }
     }
@@ -161,7 +178,7 @@ impl FollowerTask {
         let next = timeout_at(self.started + until, records.next()).await;
         let now = self.now();
         match next {
-            Ok(Some(Ok(record))) => self.take(&record, now),
+            Ok(Some(Ok(record))) => self.take(&record, now).await,
             Ok(Some(Err(error))) => self.machine.ended(Some(error), now),
             Ok(None) => self.machine.ended(None, now),
             // The machine checks the lease.
@@ -169,7 +186,7 @@ impl FollowerTask {
         }
     }
 
-    fn take(&mut self, record: &Record, now: Duration) {
+    async fn take(&mut self, record: &Record, now: Duration) {
         let span = Span {
             first: record.first(),
             last: record.last(),
@@ -177,8 +194,7 @@ impl FollowerTask {
         if let Take::After(after) = self.machine.record(span, now)
             && let Some(record) = record.after(after)
         {
-            // It follows the journal's tail, so it is not refused.
-            let _appended = self.journal.append(&record);
+            self.sink.append(record).await;
         }
     }
 }

@@ -98,6 +98,11 @@ pub use store::{Appended, Command, LogStatus, LogStore, LogWriter};
 /// Items in this module change in any release, without notice and without a new major version.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::commands::CommandQueue;
+    pub use crate::commands::{CommandQueue, CommandSender};
+    /// A log that fails as a test says.
+    #[cfg(feature = "contract")]
+    pub mod scripted {
+        pub use crate::contract::scripted::{Engine, Fault, TestLog, payloads};
+    }
     pub use crate::tracker::{ChunkText, Identity, Role, TrackedChoice, Tracker};
 }

@@ -1,10 +1,10 @@
 //! The library's handles over a log: one process generates, another one reads.
 
-mod commands;
 mod ends;
 mod read;
 mod record;
 mod text;
+mod window;
 
 pub use ends::EndError;
 pub use read::{completions, source};

@@ -327,6 +327,10 @@ impl LogStore for MemoryLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         self.inner.commands.stream()
     }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.inner.commands.stream_of(id)
+    }
 }
 
 impl fmt::Debug for MemoryLog {

@@ -1,8 +1,8 @@
 //! The traits of a log.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{future::ready, sync::Arc, time::SystemTime};
 
-use futures::{future::BoxFuture, stream::BoxStream};
+use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
 use unbraid_core::ChoiceIndex;
 
 use crate::{Claim, ClaimKey, LogError, Meta, Record, Seq, StreamEnd, StreamId};
@@ -156,6 +156,19 @@ pub trait LogStore: Send + Sync + 'static {
     /// Returns the commands that are addressed to this gateway, those before the call included. Of several such streams
     /// each command reaches one. The stream never ends.
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)>;
+
+    /// Returns the commands to one stream, those before the call included, for a process that has a task for each of its
+    /// streams. They do not appear in [`commands`](Self::commands) while it lives. The stream never ends.
+    ///
+    /// By default it filters `commands`, and so takes those to other streams from their receivers: an engine overrides it, for
+    /// which it needs a table of the receivers.
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        let id = id.clone();
+        let commands = self.commands();
+        commands
+            .filter_map(move |(to, command)| ready((to == id).then_some(command)))
+            .boxed()
+    }
 }
 
 /// The only producer of a generation. `&mut self` rules out a second append in flight.

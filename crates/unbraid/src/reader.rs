@@ -117,9 +117,11 @@ impl Reader {
             config.limits.choices = config.limits.choices.min(capacity as usize);
         }
         let config = Arc::new(config);
+        let mut source = source.stream;
+        source.configure(&config);
         let outbox = Outbox::new(Arc::clone(&config), numbering, started);
         Self {
-            source: source.stream,
+            source,
             source_status: SourceStatus::Open,
             rest: Rest::Drop,
             pipeline: Pipeline::new(Arc::clone(&config), outbox),

@@ -8,7 +8,9 @@ use std::{
 
 use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
-use unbraid_core::{BoxError, ChoiceEnd, ChoiceIndex, Dialect, Redact, StreamError, Update};
+use unbraid_core::{
+    BoxError, ChoiceEnd, ChoiceIndex, Config, Dialect, Redact, StreamError, Update,
+};
 
 /// A stream to read, of any kind: one of those that [`merge`](crate::CompletionsBuilder::merge) reads as one completion.
 ///
@@ -248,6 +250,9 @@ pub trait PollSource: Send {
         cx: &mut Context<'_>,
         accept: &mut dyn FnMut(SourceItem<'_>),
     ) -> Poll<Option<Result<(), SourceError>>>;
+
+    /// How the stream is read. Called once, before the first poll.
+    fn configure(&mut self, _config: &Config) {}
 
     /// A handle has cancelled a choice, or all of them (`None`). Dropping the handles does not call this.
     fn cancelled(&mut self, _choice: Option<ChoiceIndex>) {}

@@ -15,12 +15,16 @@ use super::{
     load::Target,
     process, venv, wait_for,
 };
+use crate::brokers::Broker;
 
-/// The gateways: a name, the options of `unbraid serve`, and further lines of each request. A log of another kind is one more
-/// row, here or after `--` on the command line.
-const GATEWAYS: &[(&str, &[&str], &str)] = &[
-    ("unbraid live", &[], "x-stream-durability: live\r\n"),
-    ("unbraid memory", &[], ""),
+/// The gateways: a name, the log that `unbraid serve` uses if it is not its memory, and further lines of each request. Another
+/// one is one more row, here or after `--` on the command line.
+const GATEWAYS: &[(&str, Option<&str>, &str)] = &[
+    ("unbraid live", None, "x-stream-durability: live\r\n"),
+    ("unbraid memory", None, ""),
+    ("unbraid file", Some("file"), ""),
+    ("unbraid Redis", Some("redis"), ""),
+    ("unbraid NATS", Some("nats"), ""),
 ];
 
 /// Above the load of every mode. The options of a row take precedence.
@@ -40,6 +44,8 @@ pub(super) struct Candidate {
     pub(super) name: String,
     kind: Kind,
     headers: &'static str,
+    /// What a gateway's log is, if it is not its memory.
+    log: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,15 +62,19 @@ pub(super) fn all(more: &[String]) -> Vec<Candidate> {
         name: name.to_owned(),
         kind,
         headers,
+        log: None,
     };
     let mut all = vec![
         candidate("direct", Kind::Direct, ""),
         candidate("nginx 2 workers", Kind::Nginx, ""),
         candidate(LITELLM, Kind::LiteLlm, ""),
     ];
-    for (name, options, headers) in GATEWAYS {
-        let options = options.iter().copied().map(str::to_owned).collect();
-        all.push(candidate(name, Kind::Gateway(options), headers));
+    for (name, log, headers) in GATEWAYS {
+        let gateway = candidate(name, Kind::Gateway(Vec::new()), headers);
+        all.push(Candidate {
+            log: *log,
+            ..gateway
+        });
     }
     if !more.is_empty() {
         let name = format!("unbraid {}", more.join(" "));
@@ -80,6 +90,7 @@ impl Candidate {
             name: "unbraid".to_owned(),
             kind: Kind::Gateway(options),
             headers: "",
+            log: None,
         }
     }
 }
@@ -93,6 +104,8 @@ pub(super) struct Running {
     child: Option<Child>,
     /// Released only after the processes have ended.
     _guard: Option<Guard>,
+    /// It ends after its gateway.
+    broker: Option<Broker>,
     directory: PathBuf,
 }
 
@@ -126,13 +139,20 @@ impl Candidate {
             pids: Vec::new(),
             child: None,
             _guard: None,
+            broker: None,
             directory,
         };
         match &self.kind {
             Kind::Direct => return Ok(running),
             Kind::Nginx => running.start_nginx(upstream)?,
             Kind::LiteLlm => running.start_litellm(upstream)?,
-            Kind::Gateway(options) => running.start_gateway(upstream, options)?,
+            Kind::Gateway(options) => {
+                let mut options = options.clone();
+                if let Some(log) = self.log {
+                    options.extend(["--log".to_owned(), running.start_log(log)?]);
+                }
+                running.start_gateway(upstream, &options)?;
+            }
         }
         let child = running.child.as_ref().map_or(0, Child::id);
         running.pids = process::tree(child)?;
@@ -209,6 +229,18 @@ impl Running {
             .env("NO_PROXY", "*");
         self.spawn(command, Stdio::null())?;
         self.listens(port, "/health/liveliness")
+    }
+
+    /// Starts what keeps the streams of a gateway, and returns its address.
+    fn start_log(&mut self, log: &str) -> io::Result<String> {
+        if log == "file" {
+            let file = self.directory.join("streams.log");
+            return Ok(format!("file:{}", file.display()));
+        }
+        let broker = super::block_on(Broker::start(log))??;
+        let absent = || io::Error::other(format!("{log}-server is not installed"));
+        let broker = broker.ok_or_else(absent)?;
+        Ok(self.broker.insert(broker).url())
     }
 
     fn start_gateway(&mut self, upstream: SocketAddr, options: &[String]) -> io::Result<()> {

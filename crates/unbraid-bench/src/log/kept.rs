@@ -1,25 +1,32 @@
 //! Streams that have ended and are kept: their memory, their file, and the time to find one.
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use unbraid_log::{LogStore, Seq, StreamId};
 
-use super::{append, deltas, open_stream, percentile, seal};
-use crate::{memory::resident::Resident, random::Random, table::rounded};
+use super::{Opened, append, deltas, open_stream, percentile, seal};
+use crate::{
+    brokers::{Broker, files},
+    memory::resident::Resident,
+    random::Random,
+    table::rounded,
+};
 
 /// The deltas of a stream: four choices of ten.
 const DELTAS: u64 = 40;
 
-pub(super) async fn measure(
-    log: &Arc<dyn LogStore>,
-    streams: usize,
-    lookups: usize,
-    folder: &Path,
-) -> io::Result<Value> {
-    let before = Resident::now();
+pub(super) async fn measure(opened: &Opened, streams: usize, lookups: usize) -> io::Result<Value> {
+    let log = &opened.log;
+    // That of the broker, where there is one.
+    let process = opened
+        .broker
+        .as_ref()
+        .map_or_else(|| Some(std::process::id()), Broker::id);
+    let resident = || Resident::of(process?);
+    let before = resident();
     let started = Instant::now();
     let ids: Vec<StreamId> = stream::iter(0..streams)
         .map(|_| write(log))
@@ -27,18 +34,20 @@ pub(super) async fn measure(
         .try_collect()
         .await?;
     let seconds = started.elapsed().as_secs_f64();
-    let after = Resident::now();
-    let file = files(folder)? as f64;
+    let after = resident();
+    let file = Some(files(&opened.folder)? as f64).filter(|bytes| *bytes > 0.0);
     let resident = before.zip(after);
     let resident = resident.map(|(before, after)| (after.all - before.all) * 1024.0);
-    let kept = if file > 0.0 { Some(file) } else { resident };
+    // What Redis keeps is in its memory; its file is for a restart.
+    let is_in_memory = log.backend() == "redis" || file.is_none();
+    let kept = if is_in_memory { resident } else { file };
     let (status, read) = find(log, &ids, lookups).await?;
     Ok(json!({
         "streams": streams,
         "deltas_each": DELTAS,
         "streams_per_second": (streams as f64 / seconds).round(),
         "resident_mb": resident.map(|bytes| rounded(bytes / 1e6)),
-        "file_mb": rounded(file / 1e6),
+        "file_mb": file.map(|bytes| rounded(bytes / 1e6)),
         "bytes_per_delta": kept.map(|bytes| rounded(bytes / (streams as f64 * DELTAS as f64))),
         "status_p50_us": rounded(percentile(&status, 0.5)),
         "status_p99_us": rounded(percentile(&status, 0.99)),
@@ -81,13 +90,4 @@ async fn find(
     status.sort_by(f64::total_cmp);
     read.sort_by(f64::total_cmp);
     Ok((status, read))
-}
-
-/// The bytes of the files in a folder.
-fn files(folder: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    for file in std::fs::read_dir(folder)? {
-        bytes += file?.metadata()?.len();
-    }
-    Ok(bytes)
 }

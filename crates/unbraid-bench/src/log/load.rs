@@ -8,17 +8,16 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use unbraid_log::{LogStore, StreamId};
 
-use super::{append, deltas, open_stream, percentile, seal};
-use crate::table::rounded;
+use super::{Opened, append, deltas, open_stream, percentile, seal};
+use crate::{brokers::Broker, table::rounded};
 
 /// A stream ends after this many deltas, and another one begins.
 const DELTAS: u64 = 500;
 
-pub(super) async fn measure(
-    log: &Arc<dyn LogStore>,
-    streams: usize,
-    seconds: u64,
-) -> io::Result<Value> {
+pub(super) async fn measure(opened: &Opened, streams: usize, seconds: u64) -> io::Result<Value> {
+    let log = &opened.log;
+    let broker_cpu = || opened.broker.as_ref().and_then(Broker::cpu);
+    let broker_before = broker_cpu();
     let cpu = ProcessTime::now();
     let started = Instant::now();
     let deadline = started + Duration::from_secs(seconds);
@@ -28,6 +27,8 @@ pub(super) async fn measure(
         latencies.extend(produced.map_err(io::Error::other)??);
     }
     let (wall, cpu) = (started.elapsed().as_secs_f64(), cpu.elapsed());
+    let broker = broker_before.zip(broker_cpu());
+    let broker = broker.map(|(before, after)| after.saturating_sub(before));
     latencies.sort_by(f64::total_cmp);
     let appends = latencies.len() as f64;
     Ok(json!({
@@ -36,6 +37,7 @@ pub(super) async fn measure(
         "p50_ms": rounded(percentile(&latencies, 0.5)),
         "p99_ms": rounded(percentile(&latencies, 0.99)),
         "cpu_us_per_append": rounded(cpu.as_secs_f64() * 1e6 / appends),
+        "broker_us_per_append": broker.map(|cpu| rounded(cpu.as_secs_f64() * 1e6 / appends)),
         "record_bytes": deltas(100, 1).encoded().len(),
     }))
 }

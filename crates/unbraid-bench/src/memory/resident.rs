@@ -48,16 +48,21 @@ pub(super) fn run(choices: &str, open: &str, out: &mut impl Write) -> io::Result
     )
 }
 
-/// The resident memory of this process, in KiB.
+/// The resident memory of a process, in KiB.
 pub(crate) struct Resident {
     pub(crate) all: f64,
     pub(crate) anonymous: f64,
 }
 
 impl Resident {
-    /// Reads the kernel's sum over all pages, because the counters of `statm` lag. Returns `None` if the system has no such sum.
+    /// That of this process.
     pub(crate) fn now() -> Option<Self> {
-        let sums = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+        Self::of(std::process::id())
+    }
+
+    /// Reads the kernel's sum over all pages, because the counters of `statm` lag. Returns `None` if the system has no such sum.
+    pub(crate) fn of(process: u32) -> Option<Self> {
+        let sums = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
         let sum = |name| {
             let line = sums.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse().ok()

@@ -39,8 +39,8 @@ const INPUTS: [(&str, f64, &str); 17] = [
     ("gateway_cores", 8.0, "cores of a gateway"),
     (
         "append_us",
-        5.0,
-        "CPU of an engine's shard for an append in microseconds; measured: redis-benchmark",
+        11.0,
+        "CPU of an engine's shard for an append in microseconds; measured: unbraid-bench log (Redis)",
     ),
     (
         "commit_ms",

@@ -6,12 +6,6 @@ mod control;
 mod create;
 mod cut;
 mod deploy;
-#[expect(
-    dead_code,
-    reason = "the tests of producers and followers use the rest"
-)]
-#[path = "../../../unbraid-log/tests/it/support/engine.rs"]
-mod engine;
 mod fan_out;
 mod faults;
 mod hostile;
@@ -26,10 +20,4 @@ mod read;
 mod reports;
 mod shared;
 mod support;
-#[expect(
-    dead_code,
-    reason = "the tests of producers and followers use the rest"
-)]
-#[path = "../../../unbraid-log/tests/it/support/test_log.rs"]
-mod test_log;
 mod tls;

@@ -9,15 +9,14 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 use unbraid_gateway::OnLogFailure;
+use unbraid_log::internal::scripted::{Engine, Fault, TestLog};
 
 use crate::{
     create::error_code,
-    engine::{Engine, Fault},
     support::{
         Event, Json, Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send,
         sse, start_with, stream_of,
     },
-    test_log::TestLog,
 };
 
 const LEASE: Duration = Duration::from_secs(2);

@@ -97,6 +97,7 @@ checks! {
     a_claim_is_kept_with_its_stream_and_freed_with_it
     only_the_holder_releases_a_claim
     commands_reach_the_producer_in_order
+    commands_of_one_stream_have_a_receiver_of_their_own
     a_live_producer_is_not_lost
     a_silent_producer_is_lost_after_its_lease
     gateways_that_seal_at_once_agree

@@ -119,3 +119,31 @@ pub(super) async fn commands_reach_the_producer_in_order(engine: &dyn Engine) {
         "it is dropped"
     );
 }
+
+pub(super) async fn commands_of_one_stream_have_a_receiver_of_their_own(engine: &dyn Engine) {
+    let (producer, other) = (engine.gateway().await, engine.gateway().await);
+    let (mut streams, mut writers) = (Vec::new(), Vec::new());
+    for choice in 0..3 {
+        let id = new_id();
+        let commands = producer.commands_of(&id);
+        writers.push(producer.open(&id, &meta()).await.expect("a new id"));
+        let cancel = Command::Cancel(Some(ChoiceIndex(choice)));
+        streams.push((id, commands, [cancel, Command::Cancel(None)]));
+    }
+    for (id, _, sent) in &streams {
+        for command in sent {
+            assert_eq!(other.send_command(id, *command).await, Ok(()));
+        }
+    }
+    // One after the other: no receiver depends on another one being polled.
+    for (_, commands, sent) in streams.iter_mut().rev() {
+        for expected in sent {
+            let next = timeout(Duration::from_secs(10), commands.next()).await;
+            assert_eq!(next.expect("a command is lost"), Some(*expected));
+        }
+    }
+    for writer in &mut writers {
+        let sealed = writer.seal(&StreamEnd::new(End::Cancelled)).await;
+        assert_eq!(sealed, Ok(()));
+    }
+}

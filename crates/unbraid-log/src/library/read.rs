@@ -14,11 +14,18 @@ use unbraid::{
     Completions, Config, Source, StreamError,
     internal::{self, PollSource, SourceError, SourceItem},
 };
-use unbraid_core::{ChoiceIndex, EventIndex, TransportError, Update, internal::UpdateReader};
+use unbraid_core::{
+    ChoiceIndex, Dialect, EventIndex, Limit, LimitExceeded, TransportError, Update,
+    internal::UpdateReader,
+};
 
-use super::ends::{LibraryEnd, choice_end, stream_end};
+use super::{
+    ends::{LibraryEnd, choice_end, stream_end},
+    window::Window,
+};
 use crate::{
-    Command, End, Event, Follower, Journal, JournalReader, LogStore, Seq, StreamEnd, StreamId,
+    Batch, Command, End, Event, Journal, JournalReader, LogError, LogStore, Seq, StreamEnd,
+    StreamId,
 };
 
 /// How long a producer may be silent: the default of all logs.
@@ -39,6 +46,8 @@ const COMMAND_PAUSE: Duration = Duration::from_millis(250);
 /// - [`Choice::cancel`](unbraid::Choice::cancel) and [`Completions::cancel`] end the handles at once, and send a command
 ///   through the log to the producer, which ends the choice, or the stream, for all its readers.
 /// - Dropping all handles only stops reading.
+/// - Reading takes the memory of the handles, as for any [`Completions`], of one event, and of about 1 MiB that was read from the
+///   log and is not decoded yet: a log that is faster has to wait.
 /// - The choices end as those of the producer did. If the producer is lost, or its upstream failed, the open choices end with
 ///   a [`Transport`](StreamError::Transport) error that has an [`EndError`](crate::EndError) as its source. No end without a
 ///   finish reason looks like a complete answer.
@@ -107,20 +116,35 @@ pub(super) enum Origin {
     },
 }
 
+/// What is read, once it is read.
+enum Input {
+    Journal(JournalReader),
+    Window(Window),
+}
+
+impl Input {
+    fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Result<Batch, LogError>> {
+        match self {
+            Self::Journal(reader) => reader.poll_batch(cx, READ_BYTES),
+            Self::Window(window) => window.poll_batch(cx, READ_BYTES),
+        }
+    }
+}
+
 /// Turns the events of a log into updates.
 pub(super) struct LogSource {
     origin: Origin,
-    reader: Option<JournalReader>,
-    /// Keeps the journal of another producer's stream growing.
-    follower: Option<Follower>,
+    input: Option<Input>,
     decoder: UpdateReader,
+    /// The longest event.
+    event_bytes: usize,
     /// The event that is decoded, as an event of a stream.
     frame: Vec<u8>,
     /// The choices whose finish reason was decoded.
     reasons: Vec<ChoiceIndex>,
     /// Choices that were cut off. They end with the next event, or after what a dialect has held back until the end of the body.
     cut: Vec<ChoiceIndex>,
-    /// The first parts of a long event.
+    /// The first parts of a long event, together no longer than an event may be.
     parts: Vec<u8>,
     last: Seq,
     end: Option<StreamEnd>,
@@ -128,11 +152,12 @@ pub(super) struct LogSource {
 
 impl LogSource {
     pub(super) fn new(origin: Origin) -> Self {
+        let config = Config::default();
         Self {
             origin,
-            reader: None,
-            follower: None,
-            decoder: UpdateReader::new(&Config::default()),
+            input: None,
+            decoder: UpdateReader::new(&config),
+            event_bytes: config.limits.event_bytes,
             frame: Vec::new(),
             reasons: Vec::new(),
             cut: Vec::new(),
@@ -142,23 +167,29 @@ impl LogSource {
         }
     }
 
-    fn open(&mut self) -> Result<&mut JournalReader, StreamError> {
-        if self.reader.is_none() {
-            let journal = match &self.origin {
-                Origin::Journal { journal, .. } => journal.clone(),
+    fn open(&mut self) -> Result<&mut Input, StreamError> {
+        if self.input.is_none() {
+            self.input = Some(match &self.origin {
+                Origin::Journal { journal, .. } => Input::Journal(journal.reader(Seq::START)),
                 Origin::Log { log, id } => {
                     if !internal::has_time_driver() {
                         return Err(StreamError::NoTimeDriver);
                     }
-                    let follower = Follower::start(Arc::clone(log), id.clone(), LEASE);
-                    let journal = follower.journal().clone();
-                    self.follower = Some(follower);
-                    journal
+                    Input::Window(Window::start(Arc::clone(log), id.clone(), LEASE))
                 }
-            };
-            self.reader = Some(journal.reader(Seq::START));
+            });
         }
-        self.reader.as_mut().ok_or(StreamError::Lost)
+        self.input.as_mut().ok_or(StreamError::Lost)
+    }
+
+    /// Keeps a part of an event, if the event is not too long with it.
+    fn keep_part(&mut self, payload: &[u8]) -> Result<(), StreamError> {
+        if self.parts.len() + payload.len() > self.event_bytes {
+            let error = LimitExceeded::new(Limit::Event, self.event_bytes as u64);
+            return Err(StreamError::Limit(error));
+        }
+        self.parts.extend_from_slice(payload);
+        Ok(())
     }
 
     fn event(
@@ -167,7 +198,7 @@ impl LogSource {
         accept: &mut dyn FnMut(SourceItem<'_>),
     ) -> Result<(), StreamError> {
         match *event {
-            Event::Part { payload } => self.parts.extend_from_slice(payload),
+            Event::Part { payload } => self.keep_part(payload)?,
             Event::Chunk { name, payload, .. } | Event::Error { name, payload } => {
                 self.end_cut(accept);
                 write_frame(name, &[&self.parts, payload], &mut self.frame);
@@ -260,7 +291,7 @@ impl LogSource {
         if let Some(end) = self.end.take() {
             return Poll::Ready(self.end(&end, accept).map(|()| false));
         }
-        let batch = ready!(self.open()?.poll_batch(cx, READ_BYTES));
+        let batch = ready!(self.open()?.poll_batch(cx));
         let batch = batch.map_err(|error| {
             StreamError::Transport(TransportError::new(self.decoder.bytes(), error).into())
         })?;
@@ -286,6 +317,16 @@ impl PollSource for LogSource {
             Ok(false) => None,
             Err(error) => Some(Err(SourceError::Stream(error))),
         })
+    }
+
+    fn configure(&mut self, config: &Config) {
+        self.event_bytes = config.limits.event_bytes;
+        // What is kept are the events of a body and not its frames. Indices are folded by the router, which gets the ends, too.
+        let dialect = config
+            .dialect
+            .filter(|dialect| *dialect != Dialect::Bedrock);
+        let config = config.clone().with_expect_choices(None);
+        self.decoder = UpdateReader::new(&config.with_dialect(dialect));
     }
 
     fn cancelled(&mut self, choice: Option<ChoiceIndex>) {

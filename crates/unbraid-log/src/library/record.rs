@@ -7,8 +7,11 @@ use std::{fmt, sync::Arc};
 
 use futures::{Stream, StreamExt};
 pub use options::Recorder;
-use task::RecordingTask;
-use tokio::sync::{mpsc::UnboundedSender, watch};
+use task::{Commands, RecordingTask};
+use tokio::sync::{
+    mpsc::{UnboundedSender, unbounded_channel},
+    watch,
+};
 use unbraid::{BoxError, Completions, internal};
 use unbraid_core::ChoiceIndex;
 
@@ -96,12 +99,18 @@ impl Recorder {
         B: AsRef<[u8]> + Send + 'static,
         E: Into<BoxError> + Send + 'static,
     {
+        // Before the stream can be found: no command to it precedes its receiver.
+        let log_commands = self.log.commands_of(&id);
         let log = Arc::clone(&self.log);
         let producer = Producer::open(log, &id, &self.meta, self.producer.clone()).await?;
         let journal = producer.journal().clone();
         let body = body.map(|read| read.map_err(Into::into)).boxed();
-        let task = RecordingTask::new(self, id.clone(), body, producer);
-        let commands = task.commands();
+        let (commands, own) = unbounded_channel();
+        let received = Commands {
+            own,
+            log: log_commands,
+        };
+        let task = RecordingTask::new(self, received, body, producer);
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             task.run().await;

@@ -101,6 +101,8 @@ enum Fault {
     SealsAtOnce,
     /// Commands are dropped.
     DropsCommands,
+    /// A command to one stream may reach the receiver of another one, which drops it.
+    SharesCommands,
     /// The reader does not end.
     NeverEnds,
     /// A log that has lost records can be sealed.
@@ -219,6 +221,20 @@ impl LogStore for FaultyLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         self.log.commands()
     }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        match self.fault {
+            Fault::SharesCommands => {
+                let id = id.clone();
+                let commands = self.log.commands();
+                let own = commands.filter_map(move |(to, command)| {
+                    std::future::ready((to == id).then_some(command))
+                });
+                own.boxed()
+            }
+            _ => self.log.commands_of(id),
+        }
+    }
 }
 
 impl LogWriter for FaultyWriter {
@@ -256,6 +272,7 @@ fn the_suite_finds_every_fault() {
         Fault::AcquiresEveryClaim,
         Fault::SealsAtOnce,
         Fault::DropsCommands,
+        Fault::SharesCommands,
         Fault::NeverEnds,
         Fault::SealsOverALoss,
     ] {

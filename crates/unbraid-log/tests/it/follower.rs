@@ -6,11 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 use unbraid_log::{
     End, Event, Follower, Journal, LogError, LogStore, LogWriter, Meta, Record, RecordBuilder, Seq,
     StreamEnd, StreamId,
-};
-
-use crate::support::{
-    engine::{Engine, Fault, payloads},
-    test_log::TestLog,
+    internal::scripted::{Engine, Fault, TestLog, payloads},
 };
 
 const LEASE: Duration = Duration::from_secs(15);

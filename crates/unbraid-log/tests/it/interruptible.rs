@@ -141,6 +141,10 @@ impl LogStore for InterruptibleLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         self.log.commands()
     }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.log.commands_of(id)
+    }
 }
 
 impl LogWriter for Writer {

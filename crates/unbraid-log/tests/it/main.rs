@@ -6,4 +6,3 @@ mod follower;
 mod interruptible;
 mod producer;
 mod random_faults;
-mod support;

@@ -12,11 +12,7 @@ use tokio::time::{sleep, timeout};
 use unbraid_log::{
     Appended, End, Event, LogError, LogStore, Meta, OnFailure, Producer, ProducerObserver,
     ProducerOptions, Record, RecordBuilder, Seq, StreamEnd, StreamId,
-};
-
-use crate::support::{
-    engine::{Engine, Fault, payloads},
-    test_log::TestLog,
+    internal::scripted::{Engine, Fault, TestLog, payloads},
 };
 
 pub(crate) const LEASE: Duration = Duration::from_secs(15);

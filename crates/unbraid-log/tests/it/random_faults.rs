@@ -7,9 +7,8 @@ use tokio::time::sleep;
 use unbraid_log::{
     End, Event, Follower, Journal, LogStore, Meta, Producer, ProducerOptions, RecordBuilder, Seq,
     StreamEnd, StreamId,
+    internal::scripted::{Engine, Fault, payloads},
 };
-
-use crate::support::engine::{Engine, Fault, payloads};
 
 const LEASE: Duration = Duration::from_secs(6);
 

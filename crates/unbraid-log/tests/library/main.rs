@@ -7,6 +7,8 @@ mod cancel;
 mod ends;
 // The same answers as without a log.
 mod fixtures;
+// What reading holds in memory, and the options that apply to it.
+mod memory;
 
 use std::sync::Arc;
 

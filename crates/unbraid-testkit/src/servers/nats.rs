@@ -82,6 +82,18 @@ impl NatsServer {
         self.port
     }
 
+    /// The folder with everything that it writes.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The id of its process, while it runs.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.process().as_ref().map(Process::id)
+    }
+
     /// Kills the process, as `kill -9` does. What it has written stays.
     pub fn kill(&self) {
         self.process().take();

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -71,6 +71,18 @@ impl RedisServer {
     #[must_use]
     pub fn unix_url(&self) -> String {
         format!("unix://{}", self.socket().display())
+    }
+
+    /// The folder with everything that it writes.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The id of its process, while it runs.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.process().as_ref().map(Process::id)
     }
 
     fn socket(&self) -> PathBuf {

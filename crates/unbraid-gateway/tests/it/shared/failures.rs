@@ -8,11 +8,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 use unbraid_gateway::OnLogFailure;
+use unbraid_log::internal::scripted::Fault;
 
 use super::{LEASE, gated, pair, pair_with, path, patient_pair, silent, status_code, steady};
 use crate::{
     create::error_code,
-    engine::Fault,
     support::{Event, Reader, eventually, request, send},
 };
 

@@ -1,11 +1,11 @@
 //! The task of a recording: reads the body, and carries out commands.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{future::poll_fn, time::Duration};
 
 use futures::{StreamExt, stream::BoxStream};
 use serde_json::json;
 use tokio::{
-    sync::mpsc::UnboundedSender,
+    sync::mpsc::UnboundedReceiver,
     time::{Instant, sleep_until},
 };
 use unbraid::BoxError;
@@ -13,11 +13,8 @@ use unbraid_core::{ChoiceIndex, Limit, LimitExceeded, Metadata, StreamError, Tra
 
 use super::Recorder;
 use crate::{
-    Command, End, LogError, LogStore, Producer, RecordBuilder, Seq, StreamEnd, StreamId,
-    library::{
-        commands::{Inbox, dispatch},
-        text::ParsedChunks,
-    },
+    Command, End, LogError, Producer, RecordBuilder, Seq, StreamEnd,
+    library::text::ParsedChunks,
     tracker::{Identity, Role, Tracker},
 };
 
@@ -25,8 +22,6 @@ use crate::{
 const IDLE_END: Duration = Duration::from_millis(250);
 
 pub(super) struct RecordingTask<B> {
-    log: Arc<dyn LogStore>,
-    id: StreamId,
     body: Option<BoxStream<'static, Result<B, BoxError>>>,
     producer: Producer,
     tracker: Tracker<ParsedChunks>,
@@ -36,17 +31,21 @@ pub(super) struct RecordingTask<B> {
     max_bytes: u64,
     /// The number of choices that were requested.
     expected: Option<u32>,
-    inbox: Inbox,
+    commands: Commands,
     last_byte: Instant,
     /// The end, if it does not follow from the body.
     end: Option<End>,
 }
 
+/// The commands of this process's handles, and those of other processes.
+pub(super) struct Commands {
+    pub(super) own: UnboundedReceiver<Command>,
+    pub(super) log: BoxStream<'static, Command>,
+}
+
 /// Why the task woke up.
 enum Wakeup<B> {
     Command(Command),
-    /// A command of this log, which may be that of another recording.
-    LogCommand(StreamId, Command),
     Read(Option<Result<B, BoxError>>),
     Idle,
     LogFailed(LogError),
@@ -55,7 +54,7 @@ enum Wakeup<B> {
 impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
     pub(super) fn new(
         recorder: &Recorder,
-        id: StreamId,
+        commands: Commands,
         body: BoxStream<'static, Result<B, BoxError>>,
         producer: Producer,
     ) -> Self {
@@ -67,9 +66,7 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
             "/v1/chat/completions"
         };
         Self {
-            log: Arc::clone(&recorder.log),
-            inbox: Inbox::new(id.clone()),
-            id,
+            commands,
             body: Some(body),
             producer,
             tracker: Tracker::new(Role::Whole, recorder.max_choices),
@@ -86,35 +83,26 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
         }
     }
 
-    pub(super) fn commands(&self) -> UnboundedSender<Command> {
-        self.inbox.sender.clone()
-    }
-
     /// Reads the body to its end, and seals the log. Dropped before, it ends the stream as one of a lost producer.
     pub(super) async fn run(mut self) {
-        let mut log_commands = self.log.commands();
         while self.body.is_some() {
-            let wakeup = self.next(&mut log_commands).await;
+            let wakeup = self.next().await;
             self.handle(wakeup);
             self.close_if_cancelled();
             self.flush();
             // A body that is always ready must not starve the other tasks.
             tokio::task::consume_budget().await;
         }
-        drop(log_commands);
         self.producer.finish(self.stream_end());
         self.producer.sealed().await;
     }
 
-    async fn next(
-        &mut self,
-        log_commands: &mut BoxStream<'static, (StreamId, Command)>,
-    ) -> Wakeup<B> {
+    async fn next(&mut self) -> Wakeup<B> {
         let Self {
             body,
             producer,
             tracker,
-            inbox,
+            commands,
             last_byte,
             ..
         } = self;
@@ -128,8 +116,8 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
         // Commands come first: a body that is always ready must not keep a cancel waiting.
         tokio::select! {
             biased;
-            Some(command) = inbox.receiver.recv() => Wakeup::Command(command),
-            Some((id, command)) = log_commands.next() => Wakeup::LogCommand(id, command),
+            Some(command) = commands.own.recv() => Wakeup::Command(command),
+            Some(command) = commands.log.next() => Wakeup::Command(command),
             error = poll_fn(|cx| producer.poll_failed(cx)) => Wakeup::LogFailed(error),
             read = read => Wakeup::Read(read),
             () = sleep_until(*last_byte + IDLE_END), if has_finished => Wakeup::Idle,
@@ -139,8 +127,6 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
     fn handle(&mut self, wakeup: Wakeup<B>) {
         match wakeup {
             Wakeup::Command(command) => self.handle_command(command),
-            Wakeup::LogCommand(id, command) if id == self.id => self.handle_command(command),
-            Wakeup::LogCommand(id, command) => dispatch(&id, command),
             Wakeup::Read(Some(Ok(bytes))) => self.read(bytes.as_ref()),
             Wakeup::Read(Some(Err(error))) => {
                 let error = match error.downcast::<StreamError>() {

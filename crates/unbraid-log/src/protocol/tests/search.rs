@@ -2,13 +2,13 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    rc::Rc,
+    hash::{DefaultHasher, Hash, Hasher},
 };
 
 use super::world::World;
 
-/// More states than this take longer than a test may.
-const MAX_STATES: usize = 3_000_000;
+/// More states than this take longer than anybody waits, and their fingerprints more than 4 GB.
+const MAX_STATES: usize = 60_000_000;
 
 pub(super) enum Outcome {
     Complete {
@@ -22,66 +22,67 @@ pub(super) enum Outcome {
     TooMany,
 }
 
-/// A state, and the step that led to it.
-struct Visited {
-    world: Rc<World>,
-    /// The state before it, and the number of the step there.
-    from: Option<(usize, usize)>,
+/// How a state was reached: the state before it, and the number of the step there.
+type Origin = Option<(u32, u32)>;
+
+/// 128 bits of a state. A state takes a kilobyte, so only those are kept that have not been visited. That two of a hundred
+/// million have the same bits has a probability of 10^-22.
+fn fingerprint(world: &World) -> u128 {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        (salt, world).hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    (half(0) << 64) | half(1)
 }
 
 /// Visits every state that can be reached.
 pub(super) fn explore(start: World) -> Outcome {
-    let start = Rc::new(start);
-    let mut known = HashSet::from([Rc::clone(&start)]);
-    let mut states = vec![Visited {
-        world: start,
-        from: None,
-    }];
-    let mut queue = VecDeque::from([0_usize]);
-    while let Some(current) = queue.pop_front() {
-        let world = Rc::clone(&states[current].world);
+    let mut known = HashSet::from([fingerprint(&start)]);
+    let mut origins: Vec<Origin> = vec![None];
+    let mut queue = VecDeque::from([(0_u32, start.clone())]);
+    while let Some((current, world)) = queue.pop_front() {
         let (steps, is_stuck) = world.steps(false);
         if is_stuck && let Some(what) = world.check_final() {
-            return violation(what, &states, current, None);
+            return violation(what, start, &origins, current, None);
         }
-        for (number, (_, mut next)) in steps.into_iter().enumerate() {
+        for (number, (_, mut next)) in (0..).zip(steps) {
             if let Some(what) = next.violation.take().or_else(|| next.check()) {
-                return violation(what, &states, current, Some(number));
+                return violation(what, start, &origins, current, Some(number));
             }
-            let next = Rc::new(next);
-            if !known.insert(Rc::clone(&next)) {
+            if !known.insert(fingerprint(&next)) {
                 continue;
             }
-            if states.len() >= MAX_STATES {
+            if origins.len() >= MAX_STATES {
                 return Outcome::TooMany;
             }
-            states.push(Visited {
-                world: next,
-                from: Some((current, number)),
-            });
-            queue.push_back(states.len() - 1);
+            queue.push_back((u32::try_from(origins.len()).unwrap(), next));
+            origins.push(Some((current, number)));
         }
     }
     Outcome::Complete {
-        states: states.len(),
+        states: origins.len(),
     }
 }
 
 fn violation(
     what: &'static str,
-    states: &[Visited],
-    mut current: usize,
-    last: Option<usize>,
+    start: World,
+    origins: &[Origin],
+    mut current: u32,
+    last: Option<u32>,
 ) -> Outcome {
-    let name = |state: usize, number: usize| {
-        let (steps, _) = states[state].world.steps(true);
-        steps[number].0.clone()
-    };
-    let mut path: Vec<String> = last.map(|last| name(current, last)).into_iter().collect();
-    while let Some((previous, number)) = states[current].from {
-        path.push(name(previous, number));
+    let mut numbers: Vec<u32> = last.into_iter().collect();
+    while let Some((previous, number)) = origins[current as usize] {
+        numbers.push(number);
         current = previous;
     }
-    path.reverse();
+    let (mut world, mut path) = (start, Vec::new());
+    for number in numbers.into_iter().rev() {
+        let (mut steps, _) = world.steps(true);
+        let (name, next) = steps.swap_remove(number as usize);
+        path.push(name);
+        world = next;
+    }
     Outcome::Violation { what, path }
 }

@@ -2,7 +2,8 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -15,12 +16,12 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
 };
-use unbraid_log::{
-    Appended, Claim, ClaimKey, Command, End, LogError, LogStatus, LogStore, LogWriter, Meta,
-    Record, Seq, StreamEnd, StreamId,
-};
 
-use super::engine::{Engine, Fault, State, Stream};
+use super::{Engine, Fault, State, Stream, writer::TestWriter};
+use crate::{
+    Claim, ClaimKey, Command, End, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
+    StreamEnd, StreamId,
+};
 
 /// How long a call takes that gets no answer.
 const NO_ANSWER: Duration = Duration::from_secs(1);
@@ -30,7 +31,7 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// One gateway's handle of the engine.
 #[derive(Clone)]
-pub(crate) struct TestLog(Arc<Gateway>);
+pub struct TestLog(Arc<Gateway>);
 
 struct Gateway {
     engine: Engine,
@@ -48,6 +49,12 @@ struct Faults {
     calls: usize,
 }
 
+impl fmt::Debug for TestLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TestLog").field(&self.0.number).finish()
+    }
+}
+
 impl TestLog {
     pub(super) fn new(
         engine: Engine,
@@ -62,36 +69,46 @@ impl TestLog {
         }))
     }
 
+    /// The number of the gateway.
+    pub(super) fn number(&self) -> usize {
+        self.0.number
+    }
+
     /// Sets what becomes of all further calls.
-    pub(crate) fn set(&self, fault: impl Into<Option<Fault>>) {
-        let mut faults = self.0.faults.lock().unwrap();
+    pub fn set(&self, fault: impl Into<Option<Fault>>) {
+        let mut faults = self.faults();
         faults.next.clear();
         faults.rest = fault.into();
     }
 
     /// Sets what becomes of the next calls.
-    pub(crate) fn script(&self, next: impl IntoIterator<Item = Option<Fault>>) {
-        self.0.faults.lock().unwrap().next.extend(next);
+    pub fn script(&self, next: impl IntoIterator<Item = Option<Fault>>) {
+        self.faults().next.extend(next);
     }
 
     /// How many calls there were.
-    pub(crate) fn calls(&self) -> usize {
-        self.0.faults.lock().unwrap().calls
+    pub fn calls(&self) -> usize {
+        self.faults().calls
+    }
+
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        let faults = self.0.faults.lock();
+        faults.expect("no test panics under the lock")
     }
 
     fn fault(&self) -> Option<Fault> {
-        let mut faults = self.0.faults.lock().unwrap();
+        let mut faults = self.faults();
         faults.calls += 1;
         let rest = faults.rest;
         faults.next.pop_front().unwrap_or(rest)
     }
 
     fn is_down(&self) -> bool {
-        let faults = self.0.faults.lock().unwrap();
+        let faults = self.faults();
         matches!(faults.rest, Some(Fault::Down | Fault::Hang))
     }
 
-    fn call<T: Send + 'static>(
+    pub(super) fn call<T: Send + 'static>(
         &self,
         apply: impl FnOnce(&mut State, Duration) -> Result<T, LogError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, LogError>> {
@@ -161,11 +178,7 @@ impl TestLog {
         opened
             .map(move |opened| {
                 opened?;
-                Ok(Box::new(TestWriter {
-                    log,
-                    id,
-                    appended: Seq::START,
-                }) as Box<dyn LogWriter>)
+                Ok(Box::new(TestWriter::new(log, id)) as Box<dyn LogWriter>)
             })
             .boxed()
     }
@@ -292,7 +305,10 @@ impl LogStore for TestLog {
         self.call(move |state, _| {
             let owner = state.streams.get(&id).ok_or(LogError::Unknown)?.owner;
             // A gateway that is gone takes no commands.
-            let _gone = state.gateways[owner].send((id, command));
+            let _gone = state
+                .gateways
+                .get(owner)
+                .map(|gateway| gateway.send((id, command)));
             Ok(())
         })
     }
@@ -326,100 +342,4 @@ impl TestLog {
             None => stream.end.as_ref().map(|_| Err(LogError::Sealed)),
         }
     }
-}
-
-struct TestWriter {
-    log: TestLog,
-    id: StreamId,
-    /// The last event whose append was acknowledged.
-    appended: Seq,
-}
-
-impl LogWriter for TestWriter {
-    fn append<'a>(&'a mut self, record: &'a Record) -> BoxFuture<'a, Result<Appended, LogError>> {
-        let (id, record) = (self.id.clone(), record.clone());
-        let last = record.last();
-        let (owner, meta_of) = (self.log.0.number, self.id.clone());
-        let appended = self.log.call(move |state, lease| {
-            // The writer of a stream that the engine has lost creates it again.
-            let stream = state.streams.entry(id).or_insert_with(|| Stream {
-                meta: Arc::new(Meta::new(meta_of.as_str(), 1)),
-                owner,
-                records: Vec::new(),
-                end: None,
-                is_erased: false,
-                lease_until: Instant::now() + lease,
-            });
-            append(stream, record)
-        });
-        async move {
-            let result = appended.await;
-            if result.is_ok() {
-                self.appended = self.appended.max(last);
-            }
-            result
-        }
-        .boxed()
-    }
-
-    fn renew(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
-        let id = self.id.clone();
-        self.log.call(move |state, lease| {
-            let stream = state.streams.get_mut(&id).ok_or(LogError::Unknown)?;
-            match stream.status() {
-                LogStatus::Ended { .. } => Err(LogError::Sealed),
-                LogStatus::Expired { .. } => Err(LogError::Expired),
-                _ => {
-                    stream.lease_until = Instant::now() + lease;
-                    Ok(())
-                }
-            }
-        })
-    }
-
-    fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
-        let (id, end, appended) = (self.id.clone(), end.clone(), self.appended);
-        self.log.call(move |state, _| {
-            let stream = state.streams.get_mut(&id).ok_or(LogError::Unknown)?;
-            if stream.is_erased {
-                return Err(LogError::Expired);
-            }
-            let tail = stream.tail();
-            if stream.end.is_none() && tail < appended {
-                return Err(LogError::Gap {
-                    tail,
-                    first: appended,
-                });
-            }
-            stream.end.get_or_insert(end);
-            Ok(())
-        })
-    }
-}
-
-fn append(stream: &mut Stream, record: Record) -> Result<Appended, LogError> {
-    if stream.is_erased {
-        return Err(LogError::Expired);
-    }
-    let tail = stream.tail();
-    if record.first() <= tail {
-        return if stream.records.contains(&record) {
-            Ok(Appended::Duplicate)
-        } else {
-            Err(LogError::Fenced {
-                first: record.first(),
-            })
-        };
-    }
-    if stream.end.is_some() {
-        return Err(LogError::Sealed);
-    }
-    if record.first() > tail.next() {
-        return Err(LogError::Gap {
-            tail,
-            first: record.first(),
-        });
-    }
-    stream.records.push(record);
-    Ok(Appended::New)
 }

@@ -1,20 +1,26 @@
 //! A log of several gateways in memory, which fails as a test says. It shares no code with the log in memory, and its
 //! rules are those of the traits, written as simply as possible.
+//!
+//! The tests of producers and followers use it, and those of gateways that share a log.
+
+mod log;
+mod writer;
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
 
 use tokio::{sync::mpsc, time::Instant};
-use unbraid_log::{Command, End, LogStatus, Meta, Record, Seq, StreamEnd, StreamId};
 
-use super::test_log::TestLog;
+pub use self::log::TestLog;
+use crate::{Command, End, LogStatus, Meta, Record, Seq, StreamEnd, StreamId};
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It fails at once, and changes nothing.
     Down,
     /// It gets no answer, and changes nothing.
@@ -29,7 +35,7 @@ pub(crate) enum Fault {
 
 /// The streams, and the gateways that use them.
 #[derive(Clone)]
-pub(crate) struct Engine {
+pub struct Engine {
     state: Arc<Mutex<State>>,
     pub(super) lease: Duration,
 }
@@ -71,8 +77,17 @@ impl Stream {
     }
 }
 
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("streams", &self.state().streams.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Engine {
-    pub(crate) fn new(lease: Duration) -> Self {
+    /// An engine whose producers may be silent for this long.
+    pub fn new(lease: Duration) -> Self {
         Self {
             state: Arc::default(),
             lease,
@@ -80,11 +95,11 @@ impl Engine {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        self.state.lock().expect("no test panics under the lock")
     }
 
     /// Connects a gateway.
-    pub(crate) fn gateway(&self) -> Arc<TestLog> {
+    pub fn gateway(&self) -> Arc<TestLog> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.gateways.push(sender);
@@ -93,7 +108,7 @@ impl Engine {
     }
 
     /// Forgets the last records of every stream, and its seal.
-    pub(crate) fn lose(&self, records: usize) {
+    pub fn lose(&self, records: usize) {
         for stream in self.state().streams.values_mut() {
             let kept = stream.records.len().saturating_sub(records);
             stream.records.truncate(kept);
@@ -102,23 +117,25 @@ impl Engine {
     }
 
     /// Forgets the first record of every stream: a fault that nothing repairs.
-    pub(crate) fn lose_first(&self) {
+    pub fn lose_first(&self) {
         for stream in self.state().streams.values_mut() {
-            stream.records.drain(..1);
+            if !stream.records.is_empty() {
+                stream.records.remove(0);
+            }
         }
     }
 
     /// Forgets everything.
-    pub(crate) fn empty(&self) {
+    pub fn empty(&self) {
         let mut state = self.state();
         state.streams.clear();
         state.claims.clear();
     }
 
     /// The numbers of the records of a stream.
-    pub(crate) fn spans(&self, id: &StreamId) -> Vec<(u64, u64)> {
+    pub fn spans(&self, id: &StreamId) -> Vec<(u64, u64)> {
         let state = self.state();
-        let records = state.streams.get(id).map_or(&[][..], |s| &s.records[..]);
+        let records = state.streams.get(id).map_or(&[][..], |s| &s.records);
         let spans = records
             .iter()
             .map(|record| (record.first().0, record.last().0));
@@ -126,20 +143,21 @@ impl Engine {
     }
 
     /// The payloads of a stream.
-    pub(crate) fn payloads(&self, id: &StreamId) -> Vec<String> {
+    pub fn payloads(&self, id: &StreamId) -> Vec<String> {
         let state = self.state();
-        let records = state.streams.get(id).map_or(&[][..], |s| &s.records[..]);
+        let records = state.streams.get(id).map_or(&[][..], |s| &s.records);
         payloads(records)
     }
 
-    pub(crate) fn end(&self, id: &StreamId) -> Option<End> {
+    /// How a stream ended, if it is sealed.
+    pub fn end(&self, id: &StreamId) -> Option<End> {
         let state = self.state();
         state.streams.get(id)?.end.as_ref().map(|end| end.end)
     }
 }
 
 /// The payloads of records.
-pub(crate) fn payloads(records: &[Record]) -> Vec<String> {
+pub fn payloads(records: &[Record]) -> Vec<String> {
     let events = records.iter().flat_map(Record::events);
     events
         .map(|(_, event)| String::from_utf8_lossy(event.payload().unwrap_or_default()).into_owned())

@@ -1,4 +1,0 @@
-//! What the tests share.
-
-pub(crate) mod engine;
-pub(crate) mod test_log;
