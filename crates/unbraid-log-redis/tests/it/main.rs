@@ -8,6 +8,7 @@ mod foreign;
 mod hub;
 mod keys;
 mod replicas;
+mod slots;
 mod startup;
 mod support;
 mod tls;
