@@ -61,7 +61,7 @@
 //!   [`RedisLog::connect`] refuses a node of a cluster. All keys of a stream share a hash tag, but a reader's
 //!   connection follows many streams with one `XREAD`, which a cluster does not allow.
 //! - `maxmemory-policy noeviction`. Otherwise a full server deletes streams; [`RedisLog::warnings`] says so. A full server
-//!   that evicts nothing refuses new streams ([`Full`](unbraid_log::LogError::Full)), and running ones wait in their producers' memory.
+//!   that evicts nothing refuses new streams ([`Full`](unbraid_log::LogError::Full)) and records, which wait in their producers' memory.
 //! - Permission to run `INFO`, `EVAL`, `EVALSHA`, `SCRIPT|LOAD`, `SET`, `XADD`, `XRANGE`, `XREVRANGE`, `XREAD`, `XDEL`, `GET`, `DEL`,
 //!   `UNLINK`, `EXISTS`, `PTTL`, `PEXPIRE` and `WAIT` on the keys `unbraid:*`, as `ACL SETUSER unbraid on >PASSWORD ~unbraid:* +@read
 //!   +@write +@stream +@scripting +@connection -@dangerous +info +wait` gives it.

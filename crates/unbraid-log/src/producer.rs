@@ -83,8 +83,8 @@ impl Producer {
     ///
     /// # Errors
     ///
-    /// Those of [`LogStore::open`]; with [`OnFailure::Degrade`] a log that is not available is not an error: the stream begins
-    /// degraded.
+    /// Those of [`LogStore::open`]; with [`OnFailure::Degrade`] a log that is not available or full is not an error: the stream
+    /// begins degraded.
     ///
     /// # Cancel safety
     ///
@@ -100,7 +100,12 @@ impl Producer {
         let opened = opened.unwrap_or_else(|_| Err(LogError::unavailable("opening took too long")));
         let writer = match opened {
             Ok(writer) => Some(writer),
-            Err(error) if error.is_temporary() && options.on_failure == OnFailure::Degrade => None,
+            // The provider has been asked already: an error would lose an answer, and a request that is sent again costs another one.
+            Err(LogError::Unavailable { .. } | LogError::Full)
+                if options.on_failure == OnFailure::Degrade =>
+            {
+                None
+            }
             Err(error) => return Err(error),
         };
         let shared = Arc::new(Shared::new(writer.is_none()));

@@ -23,6 +23,8 @@ use crate::{Command, End, LogStatus, Meta, Record, Seq, StreamEnd, StreamId};
 pub enum Fault {
     /// It fails at once, and changes nothing.
     Down,
+    /// It is refused because the log is full, and changes nothing.
+    Full,
     /// It gets no answer, and changes nothing.
     Hang,
     /// It is carried out, but gets no answer.

@@ -153,7 +153,7 @@ async fn an_event_reaches_readers_after_its_append_is_acknowledged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_log_that_fails_degrades_the_stream_and_gets_everything_later() {
-    for fault in [Fault::Down, Fault::Hang] {
+    for fault in [Fault::Down, Fault::Full, Fault::Hang] {
         let mut running = start().await;
         running.push_flushed(2).await;
         running.log.set(fault);
@@ -495,6 +495,7 @@ async fn with_the_policy_fail_a_stream_ends_with_its_log_and_nothing_was_deliver
 async fn a_stream_begins_degraded_and_is_opened_later_even_if_its_opening_got_no_answer() {
     for fault in [
         Fault::Down,
+        Fault::Full,
         Fault::LostAnswer,
         Fault::Late(Duration::from_secs(5)),
     ] {

@@ -122,6 +122,7 @@ impl TestLog {
                     return apply();
                 }
                 Some(Fault::Down) => {}
+                Some(Fault::Full) => return Err(LogError::Full),
                 Some(Fault::Hang) => sleep(NO_ANSWER).await,
                 Some(Fault::LostAnswer) => {
                     let _lost = apply();
