@@ -38,7 +38,7 @@ fn long_string(text: &[u8]) -> Option<(usize, bool)> {
         let rest = text.get(pos..)?;
         if pos >= LONG
             && let Some(bytes) = rest.first_chunk()
-            && is_plain(bytes)
+            && has_no_special(bytes)
         {
             pos += bytes.len();
             continue;
@@ -81,7 +81,7 @@ pub(super) fn integer(text: &[u8]) -> Option<(u64, usize)> {
 
 /// Whether none of the bytes has a meaning inside a JSON string.
 #[inline]
-fn is_plain(bytes: &[u8; 32]) -> bool {
+fn has_no_special(bytes: &[u8; 32]) -> bool {
     // Without an early exit, the compiler vectorizes this loop.
     let special = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
     !bytes.iter().fold(false, |any, byte| any | special(byte))
@@ -259,26 +259,30 @@ mod tests {
     #[test]
     fn a_string_ends_at_its_quote_wherever_that_is() {
         for length in 0..200 {
-            let plain = "a\u{e9} ".repeat(60);
-            let plain = &plain.as_bytes()[..length];
+            let ordinary = "a\u{e9} ".repeat(60);
+            let ordinary = &ordinary.as_bytes()[..length];
             let text = |parts: &[&[u8]]| parts.concat();
             let tail = &b"\",\"more\": 1, \\ and so on, for more than a step"[..];
             assert_eq!(
-                string(&text(&[plain, tail])),
+                string(&text(&[ordinary, tail])),
                 Some((length, false)),
                 "{length}"
             );
             assert_eq!(
-                string(&text(&[plain, b"\""])),
+                string(&text(&[ordinary, b"\""])),
                 Some((length, false)),
                 "{length}"
             );
-            let escaped = text(&[plain, b"\\\"", plain, tail]);
+            let escaped = text(&[ordinary, b"\\\"", ordinary, tail]);
             assert_eq!(string(&escaped), Some((2 * length + 2, true)), "{length}");
             for control in [0, b'\n', 0x1F] {
-                assert_eq!(string(&text(&[plain, &[control], tail])), None, "{length}");
+                assert_eq!(
+                    string(&text(&[ordinary, &[control], tail])),
+                    None,
+                    "{length}"
+                );
             }
-            assert_eq!(string(plain), None, "{length}");
+            assert_eq!(string(ordinary), None, "{length}");
         }
     }
 

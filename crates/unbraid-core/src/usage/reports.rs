@@ -7,7 +7,7 @@ use super::{
     fields::{Fields, differ_in_numbers_only, merge, merged, parse},
 };
 
-/// How many forms are told apart. A stream has one before the thinking ends, and one or two after it.
+/// How many forms are kept apart. A stream has one before the thinking ends, and one or two after it.
 const MAX_FORMS: usize = 8;
 
 /// The usage objects of the envelope, as if each one was merged when it arrived.
@@ -58,7 +58,7 @@ impl Reports {
             };
             // The newest one is so no longer, and gives its fields their places.
             last.iter_mut()
-                .for_each(|report| report.merge_once(fields, exact));
+                .for_each(|report| report.merge_first(fields, exact));
             if let Some(later) = last.get_mut(known..) {
                 later.rotate_left(1);
             }
@@ -84,7 +84,7 @@ impl Reports {
         let have_forms = last.iter().all(|report| report.form.is_some());
         if form.is_some() && have_forms && last.len() < MAX_FORMS {
             last.iter_mut()
-                .for_each(|report| report.merge_once(fields, exact));
+                .for_each(|report| report.merge_first(fields, exact));
         } else {
             last.drain(..)
                 .for_each(|report| report.merge_into(fields, exact));
@@ -130,7 +130,7 @@ impl Reports {
 
 impl Report {
     /// Merges the first report of a form when one of another form follows.
-    fn merge_once(&mut self, fields: &mut Fields, exact: &mut Exact) {
+    fn merge_first(&mut self, fields: &mut Fields, exact: &mut Exact) {
         if !std::mem::replace(&mut self.is_merged, true) {
             self.merge_into(fields, exact);
         }
