@@ -1,4 +1,4 @@
-//! The version of HTTP that a connection speaks, from its first bytes.
+//! The version of HTTP that a connection uses, from its first bytes.
 
 use std::{
     future::poll_fn,
@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a client that speaks HTTP/2 sends first (RFC 9113, 3.4). No other request begins with it.
+/// What a client that uses HTTP/2 sends first (RFC 9113, 3.4). No other request begins with it.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A socket whose first bytes are read again, in one read with what follows them.
@@ -21,7 +21,7 @@ pub(super) struct Rewound<S> {
     socket: S,
 }
 
-/// Reads until it is known whether the client speaks HTTP/2. Dropping the future loses what was read.
+/// Reads until it is known whether the client uses HTTP/2. Dropping the future loses what was read.
 pub(super) async fn is_http2<S: AsyncRead + Unpin>(
     mut socket: S,
 ) -> io::Result<(bool, Rewound<S>)> {

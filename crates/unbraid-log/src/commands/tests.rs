@@ -122,7 +122,7 @@ async fn a_full_queue_holds_back_its_sender_while_somebody_listens() {
 }
 
 #[tokio::test]
-async fn what_nobody_takes_is_bounded_and_holds_back_nobody() {
+async fn commands_that_nobody_takes_are_bounded_and_hold_back_nobody() {
     let queue = CommandQueue::new(4);
     let [a, b] = ids();
     let sender = queue.sender();

@@ -87,6 +87,8 @@ impl fmt::Debug for Engine {
     }
 }
 
+// Hidden as the whole module is, which is reached through `internal` only.
+#[doc(hidden)]
 impl Engine {
     /// An engine whose producers may be silent for this long.
     pub fn new(lease: Duration) -> Self {

@@ -245,13 +245,13 @@ async fn the_options_of_the_handles_apply() {
         let answer = builder.from_source(source(Arc::clone(&log), id.clone()));
         async move { answer.first().await.unwrap().outcome().await }
     };
-    let plain = read(Completions::builder()).await;
-    assert_eq!(plain.message.reasoning, "");
+    let unsplit = read(Completions::builder()).await;
+    assert_eq!(unsplit.message.reasoning, "");
     let named = read(Completions::builder().reasoning_keys(["deliberation"])).await;
     assert_eq!(named.message.reasoning, "Hm.");
     assert_eq!(named.message.content, "Yes.");
     // The only choice is choice 0, whatever its index is (E12), and the end in the log is its end.
-    assert_eq!((plain.choice.0, plain.end.as_str()), (3, "finished"));
+    assert_eq!((unsplit.choice.0, unsplit.end.as_str()), (3, "finished"));
     let single = read(Completions::builder().expect_choices(1)).await;
     assert_eq!((single.choice.0, single.end.as_str()), (0, "finished"));
     // The events of a body in binary messages are kept as text.
