@@ -266,7 +266,7 @@ fn in_child(backend: &str, quick: bool) -> io::Result<Value> {
         let error = String::from_utf8_lossy(&output.stderr);
         return Err(io::Error::other(error.trim().to_owned()));
     }
-    // Why there is no row.
+    // Why the row is missing.
     io::stderr().write_all(&output.stderr)?;
     serde_json::from_slice(&output.stdout).map_err(io::Error::other)
 }

@@ -123,7 +123,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts in a command; returns false if there is no room.
+    /// Puts in a command; returns false if the queue is full.
     fn put(&self, id: &StreamId, command: Command) -> bool {
         let mut state = self.state();
         if let Some(receiver) = state.receivers.get(id) {

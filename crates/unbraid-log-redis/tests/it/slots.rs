@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use futures::StreamExt;
+use futures::{StreamExt, stream::BoxStream};
 use tokio::time::timeout;
-use unbraid_log::{ClaimKey, Command, End, LogStore, Seq, StreamEnd, StreamId};
+use unbraid_log::{ClaimKey, Command, End, LogError, LogStore, Record, Seq, StreamEnd, StreamId};
 use unbraid_log_redis::RedisLog;
 use unbraid_testkit::servers::RedisServer;
 
@@ -104,6 +104,13 @@ fn keys(words: &[String]) -> &[String] {
     }
 }
 
+async fn read_one_of_each(readers: &mut [BoxStream<'static, Result<Record, LogError>>]) {
+    for reader in readers {
+        let record = timeout(PATIENCE, reader.next()).await.unwrap();
+        record.unwrap().unwrap();
+    }
+}
+
 /// Every call of a log, with claims, commands, a loss, and readers of several streams at once.
 async fn use_everything(log: &RedisLog, other: &RedisLog) {
     let claim = ClaimKey::new("alice", "/v1/completions", "k", [7; 32]);
@@ -123,13 +130,7 @@ async fn use_everything(log: &RedisLog, other: &RedisLog) {
     for (_, writer) in &mut streams {
         append(&mut **writer, &record(1, 2)).await.unwrap();
     }
-    for reader in &mut readers {
-        timeout(PATIENCE, reader.next())
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap();
-    }
+    read_one_of_each(&mut readers).await;
     for (_, writer) in &mut streams {
         // Readers follow both of them by now.
         append(&mut **writer, &record(3, 3)).await.unwrap();
@@ -137,13 +138,7 @@ async fn use_everything(log: &RedisLog, other: &RedisLog) {
         append(&mut **writer, &record(3, 4)).await.unwrap();
         writer.renew().await.unwrap();
     }
-    for reader in &mut readers {
-        timeout(PATIENCE, reader.next())
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap();
-    }
+    read_one_of_each(&mut readers).await;
     let mut commands = log.commands();
     other
         .send_command(&claimed, Command::Cancel(None))

@@ -27,8 +27,8 @@ use crate::{Command, Journal, LogError, LogStore, Producer, Seq, StreamEnd, Stre
 ///
 /// # Errors
 ///
-/// [`LogError::Exists`] for an id that is in use, [`LogError::Full`]; if the log is not available, the
-/// stream is written later (see [`Producer`]).
+/// [`LogError::Exists`] for an id that is in use. If the log is not available or full, the stream is written later, or with
+/// [`OnFailure::Fail`](crate::OnFailure::Fail) this is an error, too (see [`Producer`]).
 ///
 /// # Cancel safety
 ///

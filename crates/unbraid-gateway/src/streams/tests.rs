@@ -1,0 +1,53 @@
+use super::*;
+
+fn streams() -> Streams {
+    let limits = StreamLimits {
+        streams: 3,
+        streams_per_principal: 2,
+        readers: 1,
+    };
+    Streams::new(limits, Metrics::new("memory"))
+}
+
+#[tokio::test]
+async fn generations_are_limited_for_each_principal_and_together() {
+    let streams = streams();
+    let (a, b) = (Principal::new("a"), Principal::new("b"));
+    let first = streams.reserve(&a).unwrap();
+    let _second = streams.reserve(&a).unwrap();
+    assert_eq!(streams.reserve(&a).unwrap_err(), ApiError::TOO_MANY_STREAMS);
+    let _third = streams.reserve(&b).unwrap();
+    assert_eq!(streams.reserve(&b).unwrap_err(), ApiError::TOO_MANY_STREAMS);
+    drop(first);
+    streams.reserve(&b).unwrap();
+}
+
+#[tokio::test]
+async fn without_keys_only_the_limit_for_all_generations_applies() {
+    let (streams, anyone) = (streams(), Principal::new(""));
+    let _permits = [(); 3].map(|()| streams.reserve(&anyone).unwrap());
+    assert_eq!(
+        streams.reserve(&anyone).unwrap_err(),
+        ApiError::TOO_MANY_STREAMS
+    );
+}
+
+#[tokio::test]
+async fn readers_of_one_stream_are_limited_and_the_last_one_to_leave_is_reported() {
+    let streams = streams();
+    let id = StreamId::random().unwrap();
+    let permit = streams.reserve(&Principal::new("")).unwrap();
+    let (registration, mut commands) = permit.register(id.clone(), "/v1/completions", false);
+    let reader = streams.connect(&id).unwrap();
+    assert!(registration.live.has_readers());
+    assert_eq!(
+        streams.connect(&id).unwrap_err(),
+        ApiError::TOO_MANY_READERS
+    );
+    drop(reader);
+    assert!(matches!(commands.try_recv(), Ok(Command::ReaderLeft)));
+    assert!(!registration.live.has_readers());
+    drop(registration);
+    assert!(streams.live(&id).is_none());
+    streams.all_ended().await;
+}
