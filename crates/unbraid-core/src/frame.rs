@@ -162,7 +162,8 @@ impl Framer {
         if self.mode == Mode::Messages {
             return self.messages.may_end(input);
         }
-        let may_end_value = self.mode != Mode::Sse && memchr(b'}', input).is_some();
+        let may_end_value = self.mode != Mode::Sse
+            && (memchr(b'}', input).is_some() || self.json.is_at_line_start());
         may_end_value || self.sse.line_left().is_some() || memchr2(b'\n', b'\r', input).is_some()
     }
 

@@ -87,6 +87,12 @@ impl Json {
         }
     }
 
+    /// Whether the last read ended at the start of a line inside an object, where the first bytes of another object end the
+    /// current one (O09).
+    pub(super) fn is_at_line_start(&self) -> bool {
+        self.line_start != LineStart::None
+    }
+
     /// Reads the next object, or a line that is not an object.
     pub(super) fn next_raw<'i>(
         &mut self,

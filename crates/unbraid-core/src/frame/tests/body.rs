@@ -79,6 +79,19 @@ fn s22_s29_an_object_cut_by_the_end_is_truncated() {
     check("[{\"a\\", &[r#"Truncated@1 {\"a\\"#]);
 }
 
+/// Without a brace or a line end in the last read, the start of the next object still ends the line before it.
+#[test]
+fn o09_a_line_that_was_cut_ends_where_another_object_starts() {
+    check(
+        "{\"a\": \"x\n{\"b\": 2}\n",
+        &[r#"Garbage@0 {\"a\": \"x"#, r#"Json@9 {\"b\": 2}"#],
+    );
+    check(
+        "{\"a\": \"x\r\n{\"",
+        &[r#"Garbage@0 {\"a\": \"x"#, r#"Truncated@10 {\""#],
+    );
+}
+
 #[test]
 fn s30_a_body_of_another_kind_has_no_fields() {
     let run = every_cut(AMPLE, false, b"<html>\n<body>502</body>\n");
