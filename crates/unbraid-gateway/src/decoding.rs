@@ -45,7 +45,11 @@ impl Decoding {
 mod tests {
     use std::{
         pin::pin,
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            Arc, Mutex,
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
         time::Duration,
     };
 
@@ -74,9 +78,14 @@ mod tests {
         let cores = std::thread::available_parallelism().unwrap().get();
         let panics = (0..cores).map(|_| decoding.run(|| panic!("expected")));
         assert!(join_all(panics).await.iter().all(Result::is_err));
-        for _ in 0..cores {
-            assert!(pin!(decoding.run(|| ())).now_or_never().is_none());
+        let (open, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        for _ in 0..2 * cores {
+            let gate = Arc::clone(&gate);
+            let decode = move || gate.lock().unwrap().recv().is_err();
+            assert!(pin!(decoding.run(decode)).now_or_never().is_none());
         }
+        drop(open);
         assert_eq!(decoding.run(|| 1).await.unwrap(), 1);
     }
 }

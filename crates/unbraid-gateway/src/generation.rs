@@ -407,6 +407,7 @@ impl Generation {
     fn abort(&mut self, end: End, error: &StreamError) {
         self.end = Some(end);
         self.singles = None;
+        self.release_held();
         for part in self.parts.iter_mut().filter(|part| !part.is_closed()) {
             part.fail(
                 Some(error.clone()),

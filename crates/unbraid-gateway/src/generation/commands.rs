@@ -165,6 +165,7 @@ impl Generation {
         self.end = Some(End::Cancelled);
         self.start = None;
         self.singles = None;
+        self.release_held();
         for part in &mut self.parts {
             part.close();
         }

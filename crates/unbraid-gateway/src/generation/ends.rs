@@ -31,6 +31,13 @@ impl Generation {
         open
     }
 
+    /// Writes what was held back until it was known whether other bodies follow: none does.
+    pub(super) fn release_held(&mut self) {
+        for part in &mut self.parts {
+            part.tracker.resolve_held(true, &mut self.keeper.events);
+        }
+    }
+
     /// Writes the last events, and seals the log.
     pub(super) async fn close(&mut self) {
         let usage = self.usage();

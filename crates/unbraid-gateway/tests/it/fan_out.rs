@@ -1,5 +1,6 @@
 //! Section 6: fan-out.
 
+mod held;
 mod silence;
 
 use std::time::Duration;

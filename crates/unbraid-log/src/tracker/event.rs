@@ -78,6 +78,7 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
         Entry::Nothing => return,
         Entry::Error(name, payload) => {
             if !matches!(written.role, Role::Single(_)) {
+                written.held.release(log);
                 log.push(&Event::Error { name, payload });
             }
             return;

@@ -93,8 +93,8 @@ async fn run(steps: Vec<Step>) {
             Step::Follow => followers.push(follow()),
         }
         check_prefix(producer.journal(), &produced);
-        if !producer.is_degraded() && !has_losses {
-            // Delivery after the acknowledgement.
+        if !producer.is_degraded() && !has_losses && engine.end(&id).is_none() {
+            // Delivery after the acknowledgement. A log that is so slow that it declares its producer lost keeps less.
             let kept = engine.payloads(&id).len();
             assert!(payloads(&producer.journal().records(Seq::START)).len() <= kept);
         }

@@ -140,6 +140,16 @@ fn usage_is_held_back_only_until_another_event_follows() {
     assert_eq!(usages.count(), 3);
 }
 
+/// Readers end at the error, so nothing may follow it.
+#[test]
+fn usage_that_is_held_back_comes_before_an_error_of_the_provider() {
+    let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n".to_owned();
+    let body = [text(0), usage(1), error].concat();
+    let whole = trace(Role::Whole, [body.as_bytes()]);
+    assert_eq!(trace(Role::MaybeWhole, [body.as_bytes()]), whole);
+    assert!(whole[1].contains("usage") && whole[2].starts_with("error"));
+}
+
 #[test]
 fn usage_of_a_body_with_one_choice_is_held_back_and_counted() {
     let (mut tracker, mut identity) = (Tracker::new(Role::MaybeWhole, 8), identity());
