@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_build_lacks_names_its_feature() {
+    fn a_missing_part_names_its_feature() {
         let has_chat = cfg!(feature = "chat");
         check("chat -m gpt-4o-mini -n 4 Hello?", "chat", has_chat);
         check("chat --help", "chat", has_chat);
