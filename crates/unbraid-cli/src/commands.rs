@@ -1,10 +1,13 @@
 //! The command line: its subcommands, and the help that lists them.
 
+#[cfg(feature = "chat")]
 mod chat;
 mod collect;
 mod demo;
 mod events;
 mod generate;
+#[cfg(not(all(feature = "chat", feature = "serve")))]
+mod missing;
 mod replay;
 #[cfg(feature = "serve")]
 mod serve;
@@ -15,9 +18,8 @@ mod watch;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use self::{
-    chat::ChatArgs, collect::CollectArgs, demo::DemoArgs, events::EventsArgs,
-    generate::GenerateArgs, replay::ReplayArgs, split::SplitArgs, stats::StatsArgs,
-    watch::WatchArgs,
+    collect::CollectArgs, demo::DemoArgs, events::EventsArgs, generate::GenerateArgs,
+    replay::ReplayArgs, split::SplitArgs, stats::StatsArgs, watch::WatchArgs,
 };
 use crate::{
     args::StreamArgs,
@@ -49,8 +51,13 @@ enum Command {
     #[command(after_help = watch::EXAMPLES)]
     Watch(WatchArgs),
     /// Send a request to a provider, and show the answers as they stream
+    #[cfg(feature = "chat")]
     #[command(after_help = chat::EXAMPLES)]
-    Chat(Box<ChatArgs>),
+    Chat(Box<chat::ChatArgs>),
+    /// Not in this build, which lacks the feature `chat`
+    #[cfg(not(feature = "chat"))]
+    #[command(disable_help_flag = true)]
+    Chat(missing::MissingArgs),
     /// Show four answers to one question, streamed by a server in this process, without a key or a network
     #[command(after_help = demo::EXAMPLES)]
     Demo(DemoArgs),
@@ -64,6 +71,10 @@ enum Command {
     #[cfg(feature = "serve")]
     #[command(after_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
+    /// Not in this build, which lacks the feature `serve`
+    #[cfg(not(feature = "serve"))]
+    #[command(disable_help_flag = true)]
+    Serve(missing::MissingArgs),
     /// Print the man page, or the completion script for a shell
     // The first version had `completions SHELL`.
     #[command(alias = "completions", after_help = generate::EXAMPLES)]
@@ -78,12 +89,17 @@ impl Cli {
             Command::Events(args) => events::run(args, stream),
             Command::Split(args) => split::run(args, stream),
             Command::Watch(args) => watch::run(args, stream),
+            #[cfg(feature = "chat")]
             Command::Chat(args) => chat::run(args, stream),
+            #[cfg(not(feature = "chat"))]
+            Command::Chat(_) => Err(Failure::missing("chat", "chat")),
             Command::Demo(args) => demo::run(args, stream),
             Command::Stats(args) => stats::run(args, stream),
             Command::Replay(args) => replay::run(args, stream),
             #[cfg(feature = "serve")]
             Command::Serve(args) => serve::run(args),
+            #[cfg(not(feature = "serve"))]
+            Command::Serve(_) => Err(Failure::missing("serve", "serve")),
             Command::Generate(args) => generate::run(args, Self::command()),
         }
     }

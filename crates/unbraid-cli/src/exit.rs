@@ -56,6 +56,11 @@ impl Failure {
         }
     }
 
+    /// A part of the command that this build lacks, because it was built without a feature.
+    pub(crate) fn missing(what: &str, feature: &str) -> Self {
+        Self::Usage(missing(what, feature))
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
@@ -69,6 +74,13 @@ impl Failure {
             | Self::Native { .. } => 1,
         }
     }
+}
+
+/// The message about a part of the command that this build lacks, because it was built without a feature.
+pub(crate) fn missing(what: &str, feature: &str) -> String {
+    format!(
+        "{what} is not in this build: build it with `--features {feature}`, or without `--no-default-features`"
+    )
 }
 
 /// The exit code for a stream with a choice that did not finish.

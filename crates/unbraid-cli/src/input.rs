@@ -8,8 +8,10 @@ mod read;
 mod source;
 mod thread_reader;
 
+#[cfg(feature = "chat")]
+pub(crate) use self::head::Head;
 pub(crate) use self::{
-    head::{Head, HeadReader},
+    head::HeadReader,
     pace::{count_events, paced, split_events},
     playback::Playback,
     read::{Listener, NullListener, read_all, read_blocking, read_live},

@@ -3,18 +3,18 @@
 use std::{fmt, sync::Arc};
 
 use unbraid_core::ChoiceIndex;
-use unbraid_http::Provider;
 
 use crate::printable::printable;
 
 /// The provider and the model that a choice was requested from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Label {
-    pub(crate) provider: Provider,
+    /// As the command line names it.
+    pub(crate) provider: &'static str,
     pub(crate) model: String,
 }
 
-/// As the command line names it, safe for a terminal.
+/// As the command line names both, safe for a terminal.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.provider, printable(&self.model))

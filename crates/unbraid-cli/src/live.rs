@@ -30,7 +30,9 @@ use crossterm::terminal;
 use unbraid::Completions;
 use unbraid_core::{Demux, StreamError};
 
-pub(crate) use self::{screen::restore_terminal, session::exit_signal};
+pub(crate) use self::screen::restore_terminal;
+#[cfg(feature = "chat")]
+pub(crate) use self::session::exit_signal;
 use self::{
     session::Session,
     view::{PictureSize, View},

@@ -5,11 +5,19 @@
 //! - `commands`: the command line, and one module for each subcommand;
 //! - `interrupt`: Ctrl-C while an answer is shown, which also closes the live view;
 //! - `live`, `lines`, `event_lines`, `native`, `report`, `text`: the output formats;
-//! - `args`, `exchange`, `input`, `labels`, `outcome`, `runtime`, `server`: what several subcommands share;
+//! - `args`, `exchange`, `input`, `labels`, `outcome`, `runtime`, `server`, `usage`: what several subcommands share;
 //! - `exit`, `json`, `output`, `palette`, `printable`: exit codes, JSON text, the standard streams, colours and safe text.
 //!
 //! A subcommand that processes a whole stream reads its input through a [`Demux`](unbraid_core::Demux). One that shows a
 //! stream live uses the actors of [`unbraid`].
+
+#![cfg_attr(
+    not(feature = "chat"),
+    expect(
+        dead_code,
+        reason = "some functions of the shared modules are for `chat` alone"
+    )
+)]
 
 mod args;
 mod commands;
@@ -31,6 +39,7 @@ mod report;
 mod runtime;
 mod server;
 mod text;
+mod usage;
 
 use std::process::ExitCode;
 

@@ -1,22 +1,27 @@
 //! The report of a whole answer: the non-streaming response as one JSON object, and how each choice ended.
 
+#[cfg(not(feature = "chat"))]
+pub(crate) mod no_request_error;
+#[cfg(feature = "chat")]
 pub(crate) mod request_error;
 
 use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
-use unbraid::{Completions, tokens::Counter};
+use unbraid::Completions;
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, ChoiceOutcome, Config, Demux, Dialect, Prompt, StreamError, ToolCall,
-    Transcript, Usage, UsageSource, Warning, estimate_with, internal::write_aggregate,
+    ChoiceEnd, ChoiceIndex, ChoiceOutcome, Demux, Dialect, Prompt, StreamError, ToolCall,
+    Transcript, Usage, UsageSource, Warning, internal::write_aggregate,
 };
-use unbraid_http::HttpError;
 
+#[cfg(not(feature = "chat"))]
+pub(crate) use self::no_request_error as request_error;
 use crate::{
     args::UsageMode,
     json,
     labels::Labels,
     outcome::{NO_CHOICE, is_finished},
+    usage::{self, CAN_COUNT},
 };
 
 /// The end of a stream without a choice, named like [`StreamError::Empty`].
@@ -31,7 +36,8 @@ pub(crate) struct Report<'d> {
     /// In order of appearance.
     choices: Vec<ChoiceOutcome>,
     usage: Usage,
-    counter: Counter,
+    /// In which tokens are counted, if they can be.
+    encoding: Option<&'static str>,
     dialect: Option<Dialect>,
     /// Of several providers, what each choice is from, as JSON.
     origins: Vec<(ChoiceIndex, Vec<(&'static str, String)>)>,
@@ -47,19 +53,16 @@ enum Response<'d> {
 
 impl<'d> Report<'d> {
     pub(crate) fn from_demux(demux: &'d Demux, prompt: &Prompt, mode: UsageMode) -> Self {
-        let counter = Counter::for_response(demux.metadata(), prompt);
         Self {
             response: Response::Demux(demux),
             closed: demux.closed().cloned(),
             warnings: demux.warnings(),
             choices: demux.choices().filter_map(Transcript::outcome).collect(),
             usage: match mode {
-                UsageMode::Reported => {
-                    reported(demux.usage(), demux.choices().map(Transcript::index))
-                }
-                UsageMode::Estimate => demux.estimated_usage(prompt, &counter),
+                UsageMode::Reported => usage::reported_by(demux),
+                UsageMode::Estimate => usage::estimated(demux, prompt),
             },
-            counter,
+            encoding: usage::encoding(demux.metadata(), prompt),
             dialect: demux.metadata().dialect(),
             origins: Vec::new(),
         }
@@ -81,18 +84,21 @@ impl<'d> Report<'d> {
             response: Response::Text(completions.aggregate_json().await),
             warnings: completions.warnings(),
             usage: match mode {
-                UsageMode::Reported => reported(usage, choices.iter().map(|choice| choice.choice)),
-                UsageMode::Estimate => usage,
+                UsageMode::Estimate if CAN_COUNT => usage,
+                UsageMode::Reported | UsageMode::Estimate => {
+                    usage::reported(usage, choices.iter().map(|choice| choice.choice))
+                }
             },
             choices,
-            counter: Counter::for_response(&completions.metadata(), prompt),
+            encoding: usage::encoding(&completions.metadata(), prompt),
             dialect: completions.metadata().dialect(),
         }
     }
 
     /// Reports a request that brought no answer: a response without choices, and the request's error.
-    pub(crate) fn failed_request(error: &HttpError) -> Value {
-        let mut demux = Demux::new(Config::default());
+    #[cfg(feature = "chat")]
+    pub(crate) fn failed_request(error: &unbraid_http::HttpError) -> Value {
+        let mut demux = Demux::new(unbraid_core::Config::default());
         demux.abort(StreamError::Cancelled);
         let report = Report::from_demux(&demux, &Prompt::default(), UsageMode::Reported);
         let mut text = String::new();
@@ -211,7 +217,7 @@ impl<'d> Report<'d> {
             "total_tokens": usage.total_tokens,
             "estimated": sums.map(|(name, _)| name).collect::<Vec<&str>>(),
             "choices": choices.collect::<Vec<Value>>(),
-            "encoding": counted.then(|| self.counter.encoding().name()),
+            "encoding": self.encoding.filter(|_| counted),
         });
         let more = [
             ("cached_tokens", usage.cached_tokens),
@@ -224,18 +230,6 @@ impl<'d> Report<'d> {
         }
         fields
     }
-}
-
-/// The usage that the server reported, with the sums that follow from it. No text is counted.
-fn reported(usage: Usage, mut choices: impl Iterator<Item = ChoiceIndex>) -> Usage {
-    // The reported sum of a single choice is that choice's number.
-    let only = match (choices.next(), choices.next()) {
-        (Some(only), None) if usage.completion_tokens.is_some() && !usage.below_received => {
-            Some((only, || 0))
-        }
-        _ => None,
-    };
-    estimate_with(&usage, || None, only)
 }
 
 /// The outcome of each choice of a completion, in order of appearance. Waits until the completion is over.
@@ -291,7 +285,7 @@ async fn origins(
         let model = metadata.model.as_deref().unwrap_or(&label.model);
         let dialect = metadata.dialect().map(Dialect::as_str);
         let fields = vec![
-            ("provider", json!(label.provider.as_str()).to_string()),
+            ("provider", json!(label.provider).to_string()),
             ("dialect", json!(dialect).to_string()),
             ("model", json!(model).to_string()),
             ("usage", usage.unwrap_or_else(|| "null".to_owned())),

@@ -5,6 +5,7 @@ use unbraid::{Completions, CompletionsBuilder};
 use unbraid_core::{Config, Dialect, ThinkTags};
 
 use super::usage::UsageMode;
+use crate::usage;
 
 /// Groups the options in the help, apart from those of a subcommand.
 const HEADING: &str = "How the stream is read";
@@ -83,7 +84,7 @@ impl StreamArgs {
         let builder = Completions::builder().config(self.config());
         match usage {
             UsageMode::Reported => builder,
-            UsageMode::Estimate => builder.tokenizer_for(unbraid::tokens::Counter::for_response),
+            UsageMode::Estimate => usage::with_counter(builder),
         }
     }
 }

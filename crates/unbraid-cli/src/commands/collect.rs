@@ -16,6 +16,7 @@ use crate::{
     json, native,
     report::Report,
     text::{TextPrinter, print_left_out},
+    usage::CAN_COUNT,
 };
 
 pub(super) const EXAMPLES: &str = "\
@@ -27,6 +28,9 @@ Examples:
   unbraid collect --request request.json answer.sse | jq .unbraid.usage
   unbraid collect --native answer.sse | jq .stop_reason
   curl -sN .. | unbraid collect --expect-choices 1";
+
+/// What counts tokens, in the message of a build that cannot.
+const REQUEST: &str = "--request without `--usage reported`";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CollectArgs {
@@ -48,6 +52,9 @@ pub(super) struct CollectArgs {
 
 pub(super) fn run(args: &CollectArgs, stream: &StreamArgs) -> Result<Status, Failure> {
     let request = args.request.as_deref();
+    if request.is_some() && !args.usage.is_explicit() && !CAN_COUNT {
+        return Err(Failure::missing(REQUEST, "tokens"));
+    }
     let prompt = request.map_or_else(|| Ok(Prompt::default()), read_prompt)?;
     let usage = args.usage.mode(match request {
         None => UsageMode::Reported,

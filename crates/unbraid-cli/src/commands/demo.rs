@@ -42,7 +42,6 @@ pub(super) struct DemoArgs {
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     speed: f64,
     /// Show the answers in a browser: serve a page that asks for them, and print its address
-    #[cfg(feature = "serve")]
     #[arg(long, conflicts_with_all = ["plain", "stay", "svg"])]
     web: bool,
     #[command(flatten)]
@@ -63,9 +62,11 @@ pub(super) fn run(args: &DemoArgs, stream: &StreamArgs) -> Result<Status, Failur
     if let Some(file) = args.picture.file() {
         return write_picture(file, args.speed, stream);
     }
-    #[cfg(feature = "serve")]
     if args.web {
+        #[cfg(feature = "serve")]
         return web::run(args.speed);
+        #[cfg(not(feature = "serve"))]
+        return Err(Failure::missing("demo --web", "serve"));
     }
     block_on(async {
         let playback = Playback::new(args.speed);

@@ -3,7 +3,10 @@
 mod body;
 mod endpoint;
 mod fault;
+#[cfg(not(feature = "chat"))]
+mod no_provider;
 mod playlist;
+#[cfg(feature = "chat")]
 mod provider;
 mod recording;
 mod request;
@@ -33,11 +36,14 @@ use hyper::{
 use tokio::{signal, time};
 use unbraid_core::Config;
 
+#[cfg(not(feature = "chat"))]
+use self::no_provider::Provider;
+#[cfg(feature = "chat")]
+use self::provider::Provider;
 use self::{
     body::Chunks,
     fault::Fault,
     playlist::{AfterLast, Assignment, Playlist},
-    provider::Provider,
     recording::Recording,
     request::ClientRequest,
     whole::Whole,

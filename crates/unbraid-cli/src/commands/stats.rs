@@ -8,7 +8,6 @@ mod table;
 use std::io;
 
 use clap::ValueHint;
-use unbraid::tokens::Counter;
 use unbraid_core::{ChoiceOutcome, Demux, Prompt, Transcript, Usage};
 
 use self::{
@@ -21,6 +20,7 @@ use crate::{
     exit::{Failure, Status, status_after_output},
     input::{Input, read_blocking, read_live},
     output::stdout,
+    usage,
 };
 
 pub(super) const EXAMPLES: &str = "\
@@ -66,10 +66,9 @@ pub(super) fn run(args: &StatsArgs, stream: &StreamArgs) -> Result<Status, Failu
         Input::Stdin => read_live(input, config, &mut measure),
     };
     let result = result.map_err(Failure::Output)?;
-    let counter = Counter::for_response(result.demux.metadata(), &prompt);
     let stats = Stats {
         demux: &result.demux,
-        usage: result.demux.estimated_usage(&prompt, &counter),
+        usage: usage::estimated(&result.demux, &prompt),
         measure: &measure,
     };
     let written = match args.json {

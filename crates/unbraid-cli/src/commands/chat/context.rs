@@ -19,6 +19,7 @@ impl Context<'_> {
     /// The provider of a choice.
     pub(super) fn provider_of(self, choice: ChoiceIndex) -> Provider {
         let label = self.labels.get(choice);
-        label.map_or(self.provider, |label| label.provider)
+        let provider = label.and_then(|label| label.provider.parse().ok());
+        provider.unwrap_or(self.provider)
     }
 }

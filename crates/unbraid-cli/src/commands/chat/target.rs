@@ -76,7 +76,7 @@ pub(super) fn requests(
         let mut own = request.clone();
         own.set("model", target.model.as_str());
         let label = || Label {
-            provider,
+            provider: provider.as_str(),
             model: target.model.clone(),
         };
         labels.extend((0..n).map(|_| label()));

@@ -67,9 +67,7 @@ impl LogKind {
         if is_present {
             return Ok(());
         }
-        Err(usage(&format!(
-            "this build cannot keep streams there: it was built without the feature `{feature}`"
-        )))
+        Err(Failure::missing(&format!("--log {feature}"), feature))
     }
 
     /// Checks the options that only a shared log has.

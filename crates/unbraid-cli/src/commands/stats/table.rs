@@ -11,6 +11,7 @@ use super::{Row, Stats, measure::ChoiceStats};
 use crate::{
     lines::style,
     printable::{printable, printable_line},
+    usage::CAN_COUNT,
 };
 
 /// A column: its heading, and its cell for each row. A column without any cell is not printed.
@@ -141,6 +142,12 @@ fn write_stream(stats: &Stats<'_>, out: &mut impl Write) -> io::Result<()> {
         }
     }
     writeln!(out)?;
+    if !CAN_COUNT {
+        writeln!(
+            out,
+            "tokens: as reported, because this build does not count them"
+        )?;
+    }
     match measure.times() {
         Some("live") => writeln!(out, "times: from the start of this command"),
         Some(_) => writeln!(out, "times: from the request, as recorded"),

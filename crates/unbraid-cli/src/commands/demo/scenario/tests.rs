@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use unbraid::tokens::Counter;
-use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux, Prompt};
+use unbraid_core::{CallStatus, ChoiceOutcome, Config, Demux};
 
-use super::{ANSWERS, CHOICES, MAX_TOKENS, MIN_SPEED, PROMPT_TOKENS, events, words};
+use super::{ANSWERS, CHOICES, MIN_SPEED, events, words};
 use crate::commands::demo::client::TIMEOUT;
 
 /// Reads the scenario strictly, and returns the outcomes in order of appearance.
@@ -68,22 +67,25 @@ fn texts_and_calls_arrive_complete() {
     }
 }
 
+#[cfg(feature = "tokens")]
 #[test]
 fn the_counts_of_the_choices_add_up_to_the_usage() {
     let (demux, _) = read();
-    let prompt = Prompt::default();
-    let counter = Counter::for_response(demux.metadata(), &prompt);
-    let usage = demux.estimated_usage(&prompt, &counter);
+    let usage = crate::usage::estimated(&demux, &unbraid_core::Prompt::default());
     let sum: u64 = usage.per_choice.iter().map(|(_, tokens)| tokens).sum();
     assert_eq!(usage.completion_tokens, Some(sum), "{:?}", usage.per_choice);
-    assert_eq!(usage.total_tokens, Some(PROMPT_TOKENS + sum));
+    assert_eq!(usage.total_tokens, Some(super::PROMPT_TOKENS + sum));
     assert_eq!(
         usage.counted, None,
         "the server reports no less than arrives"
     );
     for (choice, tokens) in usage.per_choice {
         // The cut answer is as long as the request allows, and all others are shorter.
-        assert_eq!(tokens >= MAX_TOKENS, choice.0 == 2, "{choice}: {tokens}");
+        assert_eq!(
+            tokens >= super::MAX_TOKENS,
+            choice.0 == 2,
+            "{choice}: {tokens}"
+        );
     }
 }
 

@@ -1,7 +1,6 @@
 //! The providers and models in the titles of panes.
 
 use unbraid::{ChoiceEnd, Event, FinishReason};
-use unbraid_http::Provider;
 
 use super::TestView;
 use crate::labels::{Label, Labels};
@@ -13,9 +12,9 @@ fn labelled(width: u16) -> TestView {
         model: model.to_owned(),
     };
     let labels = Labels::new([
-        label(Provider::OpenAi, "gpt-5-mini"),
-        label(Provider::Anthropic, "claude-sonnet-4-5"),
-        label(Provider::Ollama, "qwen3:8b\u{1b}[2J"),
+        label("openai", "gpt-5-mini"),
+        label("anthropic", "claude-sonnet-4-5"),
+        label("ollama", "qwen3:8b\u{1b}[2J"),
     ]);
     test.view = test.view.with_labels(labels);
     for choice in 0..3 {
