@@ -98,7 +98,7 @@ pub struct Transcript {
     role: Option<Arc<str>>,
     reasoning_source: Option<ReasoningSource>,
     finish: Option<FinishReason>,
-    finish_raw: Vec<Arc<str>>,
+    reasons: Reasons,
     extra: Vec<Field>,
     /// The last emitted values of the deltas' fields. The records contain all of them.
     delta_extra: Vec<(Box<str>, String)>,
@@ -107,6 +107,36 @@ pub struct Transcript {
     discarded: bool,
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
+}
+
+/// Every finish reason in order. A single one, which nearly every choice has, needs no allocation.
+#[derive(Clone, Default)]
+enum Reasons {
+    #[default]
+    None,
+    One(Arc<str>),
+    Several(Vec<Arc<str>>),
+}
+
+impl Reasons {
+    fn as_slice(&self) -> &[Arc<str>] {
+        match self {
+            Self::None => &[],
+            Self::One(reason) => std::slice::from_ref(reason),
+            Self::Several(reasons) => reasons,
+        }
+    }
+
+    fn push(&mut self, reason: Arc<str>) {
+        *self = match std::mem::take(self) {
+            Self::None => Self::One(reason),
+            Self::One(first) => Self::Several(vec![first, reason]),
+            Self::Several(mut reasons) => {
+                reasons.push(reason);
+                Self::Several(reasons)
+            }
+        };
+    }
 }
 
 impl Transcript {
@@ -123,7 +153,7 @@ impl Transcript {
             role: None,
             reasoning_source: None,
             finish: None,
-            finish_raw: Vec::new(),
+            reasons: Reasons::default(),
             extra: Vec::new(),
             delta_extra: Vec::new(),
             end: None,
@@ -309,7 +339,7 @@ impl Transcript {
     /// Every finish reason that arrived, in order, each text once (F5).
     #[must_use]
     pub fn finish_reasons(&self) -> &[Arc<str>] {
-        &self.finish_raw
+        self.reasons.as_slice()
     }
 
     /// The outcome of the choice, once it has ended, with an error or without.
@@ -321,7 +351,7 @@ impl Transcript {
             end: end.clone(),
             message: self.message(),
             finish_reason: self.finish.clone(),
-            finish_reasons: self.finish_raw.clone(),
+            finish_reasons: self.finish_reasons().to_vec(),
             role_inferred: self.role.is_none() && self.kind == CompletionKind::Chat,
             warnings: self.warnings.kept().to_vec(),
             discarded: self.discarded,

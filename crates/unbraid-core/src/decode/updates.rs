@@ -112,7 +112,12 @@ impl Decoder {
             // Moved back, so that the next chunk uses the same buffer.
             chunk.extra = update.metadata;
         }
-        self.buffers.elements = recycled_elements(chunk.elements);
+        // Nearly every stream has a few events that no template decodes, at its start and at its end. Only one that has more
+        // is worth a buffer that stays.
+        const FEW: u64 = 4;
+        if self.scanned >= FEW {
+            self.buffers.elements = recycled_elements(chunk.elements);
+        }
         self.buffers.extra = recycled(chunk.extra);
     }
 
