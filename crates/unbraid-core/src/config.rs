@@ -142,7 +142,7 @@ pub struct Config {
     /// The names of the delta's fields that contain reasoning, by priority: the first field with text is the delta's
     /// reasoning (R5). By default `reasoning_content`, `reasoning`, `thinking`, `thinking_content` and `thought`. A
     /// name that has a meaning of its own, such as `content`, keeps it.
-    pub reasoning_keys: Arc<[Arc<str>]>,
+    pub reasoning_keys: Vec<Arc<str>>,
     /// The replacement of secrets in the errors that the server reports. None by default; a client of `unbraid-http` sets it
     /// for its keys.
     pub redact: Redact,
@@ -159,7 +159,7 @@ impl Config {
         with_tools(impl IntoIterator<Item = impl Into<Arc<str>>>): tools = |names| arcs(names);
         with_think_tags(ThinkTags): think_tags = |think_tags| think_tags;
         with_usage_after_done(bool): usage_after_done = |keep_reading| keep_reading;
-        with_reasoning_keys(impl IntoIterator<Item = impl Into<Arc<str>>>): reasoning_keys = |names| arcs(names).into();
+        with_reasoning_keys(impl IntoIterator<Item = impl Into<Arc<str>>>): reasoning_keys = |names| arcs(names);
         with_redact(Redact): redact = |redact| redact;
     }
 }
@@ -180,7 +180,7 @@ impl Default for Config {
             think_tags: ThinkTags::default(),
             choices_per_prompt: None,
             usage_after_done: false,
-            reasoning_keys: default_reasoning_keys(),
+            reasoning_keys: default_reasoning_keys().to_vec(),
             redact: Redact::default(),
         }
     }

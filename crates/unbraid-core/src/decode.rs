@@ -329,8 +329,13 @@ impl Decoder {
         Ok(matched.is_some())
     }
 
-    /// Builds a template of an ordinary chunk, if that is worth it.
-    fn template_of<'a>(&mut self, text: &'a str, chunk: &Chunk<'a>) -> Option<Template> {
+    /// Builds a template of an ordinary chunk, if that is worth it. `is_scanned` if the chunk is as the scan has read it.
+    fn template_of<'a>(
+        &mut self,
+        text: &'a str,
+        chunk: &Chunk<'a>,
+        is_scanned: bool,
+    ) -> Option<Template> {
         if !Template::is_possible(chunk) {
             return None;
         }
@@ -339,11 +344,21 @@ impl Decoder {
         if !repeats || !self.templates.should_learn(text) {
             return None;
         }
-        let escaped = scan::escaped_chunk(text, self.max_depth, &self.reasoning_keys)?;
+        // Without an escape, a second scan would find the same.
+        let has_escapes = !is_scanned || memchr::memchr(b'\\', text.as_bytes()).is_some();
+        let escaped = if has_escapes {
+            Some(scan::escaped_chunk(
+                text,
+                self.max_depth,
+                &self.reasoning_keys,
+            )?)
+        } else {
+            None
+        };
         Template::new(&Learned {
             text,
             chunk,
-            escaped: &escaped,
+            escaped: escaped.as_ref().unwrap_or(chunk),
             depth: self.max_depth,
             is_strict: self.strict,
         })

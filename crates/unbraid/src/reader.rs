@@ -60,8 +60,8 @@ const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 struct ReaderActor(Mutex<Option<Box<Reader>>>);
 
 /// Starts an actor without waiting. The `pre_start` of our actors does nothing, so ractor's future is ready at its first poll, if
-/// tokio lets it run regardless of how much its task has done. The task that would otherwise start the actor, and the
-/// box for a future that waits for it, cost more than all the rest of the start.
+/// tokio lets it run regardless of how much its task has done. That spares the reader a task of its own for the start, and
+/// each read with new choices a boxed future.
 fn start_now<T>(start: impl Future<Output = Result<T, SpawnErr>>) -> Option<T> {
     unconstrained(start).now_or_never()?.ok()
 }

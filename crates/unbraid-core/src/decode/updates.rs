@@ -57,7 +57,7 @@ impl Decoder {
         // Before a template is made of it, which would keep the name for as long as the stream lasts.
         drop_long_names(&mut chunk);
         // Before unchanged fields are dropped: a template compares all fields with those of later chunks.
-        if let Some(template) = self.template_of(text, &chunk) {
+        if let Some(template) = self.template_of(text, &chunk, true) {
             self.templates.insert(template);
         }
         self.retain_changed_fields(&mut chunk);

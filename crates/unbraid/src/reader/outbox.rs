@@ -251,8 +251,7 @@ impl Outbox {
                 let _ended = actor.await;
             }
         }
-        // However an actor ended, its owner has sealed the log, unless that owner is in the mailbox of the reader, which reads
-        // no further message.
+        // However an actor ended, its owner has sealed the log. A choice that was never announced has no owner.
         self.routes.iter().for_each(|route| route.log.seal());
     }
 }

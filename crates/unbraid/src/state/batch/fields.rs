@@ -214,7 +214,7 @@ mod tests {
         assert!(!is_boxed(&batch) && !is_boxed(&later));
 
         batch.append(&mut later);
-        let (mut actual, mut machine) = (new(), ChoiceMachine::new(config.clone()));
+        let (mut actual, mut machine) = (new(), ChoiceMachine::new(config));
         batch.apply(&mut machine, &mut actual);
         let events = |transcript: &Transcript| -> Vec<String> {
             let numbers = 0..transcript.event_count();
