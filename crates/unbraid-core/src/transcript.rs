@@ -8,6 +8,7 @@ mod fields;
 mod gather;
 mod message;
 mod ready;
+mod reasons;
 mod write;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) use call_entry::{CallEntry, Moment};
 pub(crate) use fields::{Field, Level, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 pub use ready::ReadyCursor;
+use reasons::Reasons;
 
 use crate::{
     CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
@@ -107,36 +109,6 @@ pub struct Transcript {
     discarded: bool,
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
-}
-
-/// Every finish reason in order. A single one, which nearly every choice has, needs no allocation.
-#[derive(Clone, Default)]
-enum Reasons {
-    #[default]
-    None,
-    One(Arc<str>),
-    Several(Vec<Arc<str>>),
-}
-
-impl Reasons {
-    fn as_slice(&self) -> &[Arc<str>] {
-        match self {
-            Self::None => &[],
-            Self::One(reason) => std::slice::from_ref(reason),
-            Self::Several(reasons) => reasons,
-        }
-    }
-
-    fn push(&mut self, reason: Arc<str>) {
-        *self = match std::mem::take(self) {
-            Self::None => Self::One(reason),
-            Self::One(first) => Self::Several(vec![first, reason]),
-            Self::Several(mut reasons) => {
-                reasons.push(reason);
-                Self::Several(reasons)
-            }
-        };
-    }
 }
 
 impl Transcript {
