@@ -169,7 +169,7 @@ impl Choices {
             let index = ChoiceIndex(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
             let transcript = Transcript::new(index, CompletionKind::Chat);
             self.0
-                .push((ChoiceMachine::new(&Config::default()), transcript));
+                .push((ChoiceMachine::new(Config::default()), transcript));
         }
         if let Some((machine, transcript)) = self.0.get_mut(slot) {
             work(machine, transcript);

@@ -18,7 +18,7 @@ mod tool_calls;
 use std::sync::Arc;
 
 use crate::{
-    Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Limits, Update, Warning,
+    Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Update, Warning,
     event::Position,
     text_delta::{Delta, DeltaKind, Extras, TextDelta},
     tool_call::cuts_calls,
@@ -35,13 +35,13 @@ use think::{ThinkSplitter, push_split_text};
 /// use unbraid_core::{ChoiceIndex, ChoiceEnd, Config, Position, CompletionKind, Transcript, Update, internal::{ChoiceMachine, Delta}};
 ///
 /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
-/// let mut machine = ChoiceMachine::new(&Config::default());
+/// let mut machine = ChoiceMachine::new(Config::default());
 /// let update = Update::default().with_content("Hi").with_finish_reason("stop");
 /// machine.apply(Delta::Update(&update), Position::default(), &mut log);
 /// machine.finish(ChoiceEnd::Interrupted, Position::default(), &mut log);
 /// assert!(matches!(log.end(), Some(ChoiceEnd::Finished(_))), "a finish reason is the better end");
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ChoiceMachine {
     /// A high surrogate that waits for its other half, for each of `TEXTS`.
     high: [Option<u16>; 3],
@@ -54,8 +54,7 @@ pub struct ChoiceMachine {
     ended: bool,
     /// Separates reasoning from content, if the configuration asks for it.
     think: Option<ThinkSplitter>,
-    limits: Limits,
-    tools: Vec<Arc<str>>,
+    config: Arc<Config>,
 }
 
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
@@ -70,12 +69,16 @@ const DONES: [(Kind, Kind); 3] = [
 impl ChoiceMachine {
     /// The machine of a choice before its first update.
     #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: impl Into<Arc<Config>>) -> Self {
+        let config = config.into();
         Self {
-            limits: config.limits.clone(),
-            tools: config.tools.clone(),
+            high: [None; 3],
+            has_payload: false,
+            roles: 0,
+            role_less: false,
+            ended: false,
             think: ThinkSplitter::new(config.think_tags),
-            ..Self::default()
+            config,
         }
     }
 
@@ -156,7 +159,7 @@ impl ChoiceMachine {
     /// use unbraid_core::internal::{ChoiceMachine, Delta, DeltaKind};
     ///
     /// let mut log = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
-    /// let mut machine = ChoiceMachine::new(&Config::default());
+    /// let mut machine = ChoiceMachine::new(Config::default());
     /// assert!(!machine.only_continues(DeltaKind::Content, None, &log), "the first delta also starts the choice");
     /// let update = Update::default().with_content("Hi");
     /// machine.apply(Delta::Update(&update), Position::default(), &mut log);
@@ -272,7 +275,12 @@ impl ChoiceMachine {
                 transcript.push(done, position, 0, "");
             }
         }
-        tool_calls::finish_all(transcript, position, cuts_calls(&end), self.limits.warnings);
+        tool_calls::finish_all(
+            transcript,
+            position,
+            cuts_calls(&end),
+            self.config.limits.warnings,
+        );
         if transcript.finish_reason() == Some(&FinishReason::ToolCalls)
             && transcript.calls().is_empty()
         {
@@ -332,7 +340,7 @@ impl ChoiceMachine {
                 None => push_text(transcript, kind, position, 0, &text),
             }
             if is_lone {
-                warn_lone_half(position, transcript, self.limits.warnings);
+                warn_lone_half(position, transcript, self.config.limits.warnings);
             }
         }
         if self.think.as_mut().is_some_and(ThinkSplitter::take_orphan) {
@@ -357,7 +365,8 @@ impl ChoiceMachine {
         if let Some(raw) = &update.logprobs {
             transcript.push(Kind::Logprobs, position, 0, raw);
         }
-        tool_calls::apply(update, position, transcript, &self.limits, &self.tools)
+        let Config { limits, tools, .. } = &*self.config;
+        tool_calls::apply(update, position, transcript, limits, tools)
     }
 
     fn apply_finish(
@@ -409,7 +418,7 @@ impl ChoiceMachine {
         transcript.warn(
             Warning::new(code, position.event, message),
             position,
-            self.limits.warnings,
+            self.config.limits.warnings,
         );
     }
 
@@ -423,7 +432,7 @@ impl ChoiceMachine {
                     }),
                     None => transcript.push(kind, position, 0, "\u{FFFD}"),
                 }
-                warn_lone_half(position, transcript, self.limits.warnings);
+                warn_lone_half(position, transcript, self.config.limits.warnings);
             }
         }
         self.flush_think(position, transcript);
@@ -439,6 +448,6 @@ impl ChoiceMachine {
                 transcript,
             );
         }
-        tool_calls::flush_all(transcript, position, self.limits.warnings);
+        tool_calls::flush_all(transcript, position, self.config.limits.warnings);
     }
 }

@@ -80,7 +80,7 @@ pub struct Decoder {
     /// The names of the fields that hold reasoning, by rank.
     reasoning_keys: Arc<[Arc<str>]>,
     /// In strict mode: the types of all fields that the deltas have brought so far.
-    merge_check: MergeCheck,
+    merge_check: Option<Box<MergeCheck>>,
     /// Whether an event arrived in parts, which is warned about only once (S10).
     in_parts: bool,
     dialect: DialectState,
@@ -112,7 +112,7 @@ impl Decoder {
             scanned: 0,
             buffers: scan::Buffers::default(),
             reasoning_keys: default_reasoning_keys(),
-            merge_check: MergeCheck::default(),
+            merge_check: strict.then(Box::default),
             in_parts: false,
             dialect: DialectState::default(),
         }
@@ -139,7 +139,9 @@ impl Decoder {
     #[doc(hidden)]
     #[must_use]
     pub fn fold_choices(mut self, fold: bool) -> Self {
-        self.merge_check.fold_choices = fold;
+        if let Some(check) = &mut self.merge_check {
+            check.fold_choices = fold;
+        }
         self
     }
 
@@ -286,7 +288,7 @@ impl Decoder {
         sink: &mut T,
     ) -> bool {
         let reasoning_text_choices = &self.reasoning_text_choices;
-        let merge_check = self.strict.then_some(&self.merge_check);
+        let merge_check = &self.merge_check;
         let envelope = &mut self.envelope;
         let dialect = &mut self.dialect;
         let emitted = self
@@ -300,7 +302,9 @@ impl Decoder {
                 let is_recorded = target.text_kind != DeltaKind::Reasoning
                     || reasoning_text_choices.contains(&target.choice);
                 is_recorded
-                    && merge_check.is_none_or(|check| check.can_skip(target.choice, found.template))
+                    && merge_check
+                        .as_ref()
+                        .is_none_or(|check| check.can_skip(target.choice, found.template))
             });
         // After the match was accepted: a declined event is read again by another path, which counts it.
         self.events += u64::from(emitted);
@@ -312,19 +316,26 @@ impl Decoder {
     fn check_strictly(&mut self, data: &str) -> Result<bool, Option<&'static str>> {
         let node = node::read_json(data, self.max_depth).map_err(|_| None)?;
         // Merged even if a template matches: only what was merged twice may be skipped.
-        self.merge_check.merge(&node).map_err(Some)?;
+        if let Some(check) = &mut self.merge_check {
+            check.merge(&node).map_err(Some)?;
+        }
         // The match is only noted here. Once it was merged twice, later chunks like it skip this path.
         let found = self.match_template(data.as_bytes());
         let found = found.filter(|found| found.length == data.len());
         let matched = found.map(|found| (found.index, found.template));
-        if let Some((choice, template)) = matched {
-            self.merge_check.note_template_match(choice, template);
+        if let (Some((choice, template)), Some(check)) = (matched, &mut self.merge_check) {
+            check.note_template_match(choice, template);
         }
         Ok(matched.is_some())
     }
 
-    /// Builds a template of an ordinary chunk, if that is worth it.
-    fn template_of<'a>(&mut self, text: &'a str, chunk: &Chunk<'a>) -> Option<Template> {
+    /// Builds a template of an ordinary chunk, if that is worth it. `is_scanned` if the chunk is as the scan has read it.
+    fn template_of<'a>(
+        &mut self,
+        text: &'a str,
+        chunk: &Chunk<'a>,
+        is_scanned: bool,
+    ) -> Option<Template> {
         if !Template::is_possible(chunk) {
             return None;
         }
@@ -333,11 +344,21 @@ impl Decoder {
         if !repeats || !self.templates.should_learn(text) {
             return None;
         }
-        let escaped = scan::escaped_chunk(text, self.max_depth, &self.reasoning_keys)?;
+        // Without an escape, a second scan would find the same.
+        let has_escapes = !is_scanned || memchr::memchr(b'\\', text.as_bytes()).is_some();
+        let escaped = if has_escapes {
+            Some(scan::escaped_chunk(
+                text,
+                self.max_depth,
+                &self.reasoning_keys,
+            )?)
+        } else {
+            None
+        };
         Template::new(&Learned {
             text,
             chunk,
-            escaped: &escaped,
+            escaped: escaped.as_ref().unwrap_or(chunk),
             depth: self.max_depth,
             is_strict: self.strict,
         })
@@ -346,7 +367,9 @@ impl Decoder {
     fn keep_template(&mut self, template: Option<Template>) {
         if let Some(template) = template {
             // Inserting a template renumbers the others.
-            self.merge_check.forget_template_matches();
+            if let Some(check) = &mut self.merge_check {
+                check.forget_template_matches();
+            }
             self.templates.insert(template);
         }
     }

@@ -96,7 +96,8 @@ pub struct Router {
     /// Updates so far, not counting text deltas.
     updates: u64,
     warnings: Warnings,
-    usage: Reported,
+    /// Reported usage. Boxed, because it is large and most streams report some only at their end.
+    usage: Option<Box<Reported>>,
     /// The limit on choices, if it refused one.
     refused: Option<LimitExceeded>,
     refused_choices: RefusedChoices,
@@ -131,7 +132,7 @@ impl Router {
             id_changed: false,
             updates: 0,
             warnings: Warnings::default(),
-            usage: Reported::default(),
+            usage: None,
             refused: None,
             refused_choices: RefusedChoices::default(),
             folded: FoldedIndices::default(),
@@ -247,7 +248,7 @@ impl Router {
         };
         // Recorded before the charge: a choice that its limit cuts off, or that the caller has cancelled, was still paid for.
         if let Some(raw) = &update.usage {
-            self.usage.choice(index, raw);
+            self.usage_mut().choice(index, raw);
         }
         if !self.charge(slot, update, position, sink) {
             return;
@@ -350,7 +351,7 @@ impl Router {
         }
         if let Some(raw) = &update.usage {
             let source = self.usage_source();
-            self.usage.envelope(raw, source, None);
+            self.usage_mut().envelope(raw, source, None);
         }
         if let Some(raw) = &update.error {
             let error = StreamError::Server(Arc::new(ServerError::new(raw, position.event)));

@@ -8,6 +8,7 @@ mod fields;
 mod gather;
 mod message;
 mod ready;
+mod reasons;
 mod write;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(crate) use call_entry::{CallEntry, Moment};
 pub(crate) use fields::{Field, Level, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 pub use ready::ReadyCursor;
+use reasons::Reasons;
 
 use crate::{
     CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
@@ -98,7 +100,7 @@ pub struct Transcript {
     role: Option<Arc<str>>,
     reasoning_source: Option<ReasoningSource>,
     finish: Option<FinishReason>,
-    finish_raw: Vec<Arc<str>>,
+    reasons: Reasons,
     extra: Vec<Field>,
     /// The last emitted values of the deltas' fields. The records contain all of them.
     delta_extra: Vec<(Box<str>, String)>,
@@ -123,7 +125,7 @@ impl Transcript {
             role: None,
             reasoning_source: None,
             finish: None,
-            finish_raw: Vec::new(),
+            reasons: Reasons::default(),
             extra: Vec::new(),
             delta_extra: Vec::new(),
             end: None,
@@ -309,7 +311,7 @@ impl Transcript {
     /// Every finish reason that arrived, in order, each text once (F5).
     #[must_use]
     pub fn finish_reasons(&self) -> &[Arc<str>] {
-        &self.finish_raw
+        self.reasons.as_slice()
     }
 
     /// The outcome of the choice, once it has ended, with an error or without.
@@ -321,7 +323,7 @@ impl Transcript {
             end: end.clone(),
             message: self.message(),
             finish_reason: self.finish.clone(),
-            finish_reasons: self.finish_raw.clone(),
+            finish_reasons: self.finish_reasons().to_vec(),
             role_inferred: self.role.is_none() && self.kind == CompletionKind::Chat,
             warnings: self.warnings.kept().to_vec(),
             discarded: self.discarded,

@@ -203,7 +203,7 @@ impl ReaderControls {
 /// when the last reference to it is dropped.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop {
-    pub(crate) controls: Arc<ReaderControls>,
+    pub(crate) controls: ReaderControls,
 }
 
 impl Drop for CancelOnDrop {

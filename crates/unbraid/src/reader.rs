@@ -14,15 +14,15 @@ mod read_buffer;
 mod repoll;
 
 use std::{
-    future::poll_fn,
+    future::{Future, poll_fn},
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
 };
 
 use futures::FutureExt;
-use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
-use tokio::time::Instant;
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SpawnErr, SupervisionEvent};
+use tokio::{task::unconstrained, time::Instant};
 use tracing::Instrument;
 use unbraid_core::{Config, FinishPolicy, StreamError, Warning, internal::Pipeline};
 
@@ -56,12 +56,18 @@ const ITEM_COST: usize = 64;
 /// a core busy.
 const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 
-#[derive(Debug)]
-struct ReaderActor;
+/// The reader is not the actor's `State`: that of a dead actor is mailed to its supervisor.
+struct ReaderActor(Mutex<Option<Box<Reader>>>);
 
-/// Everything the reader works with. It is moved out of the actor's `State` into the frame of `post_start`, so that a kill drops
-/// it. It is boxed: ractor moves an actor's arguments and state through several futures, and a task is as large as
-/// the largest of them.
+/// Starts an actor without waiting. The `pre_start` of our actors does nothing, so ractor's future is ready at its first poll, if
+/// tokio lets it run regardless of how much its task has done. That spares the reader a task of its own for the start, and
+/// each read with new choices a boxed future.
+fn start_now<T>(start: impl Future<Output = Result<T, SpawnErr>>) -> Option<T> {
+    unconstrained(start).now_or_never()?.ok()
+}
+
+/// Everything the reader works with. It is moved out of the actor into the frame of `post_start`, so that a kill drops it at
+/// once. It is boxed: ractor moves an actor through several futures, and a task is as large as the largest of them.
 pub(crate) struct Reader {
     source: Box<dyn PollSource>,
     source_status: SourceStatus,
@@ -142,7 +148,8 @@ impl Reader {
 
     /// Starts the actor in the runtime of this thread. There must be one, because ractor would panic without.
     pub(crate) fn spawn(self: Box<Self>) -> Option<ActorCell> {
-        let (actor, _) = ActorRuntime::spawn_instant(None, ReaderActor, self).ok()?;
+        let actor = ReaderActor(Mutex::new(Some(self)));
+        let (actor, _) = start_now(ActorRuntime::spawn(None, actor, ()))?;
         Some(actor.get_cell())
     }
 
@@ -163,7 +170,7 @@ impl Reader {
             self.check_after_done();
             // Before the delivery, which then contains the ends of the choices that were cancelled.
             self.apply_selection();
-            self.deliver(me).await;
+            self.deliver(me);
             // A source that is always ready must not starve the other tasks, nor hide from them what has arrived.
             if more {
                 tokio::task::yield_now().await;
@@ -176,7 +183,7 @@ impl Reader {
             }
         }
         self.fail_unopened_choices();
-        self.deliver(me).await;
+        self.deliver(me);
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
@@ -187,23 +194,24 @@ impl Reader {
                 self.check_time().await;
             }
             Wakeup::End => self.end_stream(Pipeline::finish).await,
-            Wakeup::Error(error) => self.fail(error).await,
+            // Boxed, because the reader waits for its source most of the time, and this is rare.
+            Wakeup::Error(error) => Box::pin(self.fail(error)).await,
             Wakeup::Commands(commands) => commands
                 .into_iter()
                 .for_each(|command| self.handle_command(command)),
-            Wakeup::Tick(tick) => self.handle_tick(tick).await,
+            Wakeup::Tick(tick) => Box::pin(self.handle_tick(tick)).await,
             Wakeup::AfterDone => self.pipeline.end_after_done(),
         }
     }
 
     /// Ends every open choice after a panic of the reader.
-    async fn end_as_lost(&mut self, me: &ActorCell) {
+    fn end_as_lost(&mut self, me: &ActorCell) {
         tracing::error!("the reader of a completion panicked");
         self.source_status = SourceStatus::Ended;
         self.pipeline.abort(StreamError::Lost);
-        self.deliver(me).await; // before the error: updates that had been decoded
+        self.deliver(me); // before the error: updates that had been decoded
         self.fail_unopened_choices();
-        self.deliver(me).await;
+        self.deliver(me);
     }
 
     /// Reads whatever is ready, up to a bound, and waits only if nothing is.
@@ -312,7 +320,7 @@ impl Reader {
     async fn check_time(&mut self) {
         let idle_ends = self.idle_ends_a_choice();
         if let Some(tick) = self.clock.expired(idle_ends) {
-            self.handle_tick(tick).await;
+            Box::pin(self.handle_tick(tick)).await;
         }
     }
 
@@ -341,13 +349,12 @@ impl Reader {
     }
 
     /// Delivers the batches, starts new choices, and publishes what concerns the stream itself.
-    async fn deliver(&mut self, me: &ActorCell) {
+    fn deliver(&mut self, me: &ActorCell) {
         let new = if self.outbox_mut().deliver() {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
-            // Boxed, because it is large, and the reader waits for its source most of the time.
-            Box::pin(self.pipeline.sink.start(me, &self.completion, over)).await
+            self.pipeline.sink.start(me, &self.completion, over)
         };
         self.publish(new);
     }
@@ -390,31 +397,24 @@ impl Reader {
     }
 }
 
-#[ractor::actor(message = (), state = Option<Box<Reader>>, arguments = Box<Reader>)]
+#[ractor::actor(message = (), state = (), arguments = ())]
 impl ReaderActor {
-    async fn pre_start(
-        &self,
-        _: ActorRef<()>,
-        reader: Box<Reader>,
-    ) -> Result<Option<Box<Reader>>, ActorProcessingErr> {
-        Ok(Some(reader))
+    async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
     }
 
     /// A kill and a panic end it like a handler. Unlike one it needs no message, and each wake-up passes through fewer
     /// futures.
-    async fn post_start(
-        &self,
-        me: ActorRef<()>,
-        reader: &mut Option<Box<Reader>>,
-    ) -> Result<(), ActorProcessingErr> {
-        let Some(mut reader) = reader.take() else {
+    async fn post_start(&self, me: ActorRef<()>, (): &mut ()) -> Result<(), ActorProcessingErr> {
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut reader) = reader else {
             return Ok(());
         };
         let cell = me.get_cell();
         let span = tracing::debug_span!("completion");
         let run = AssertUnwindSafe(reader.run(&cell)).catch_unwind();
         if run.instrument(span.clone()).await.is_err() {
-            reader.end_as_lost(&cell).await;
+            reader.end_as_lost(&cell);
         }
         reader.close().instrument(span).await;
         // A source may panic while its rest is read, too. The stream has closed by then, so the panic concerns no handle.
@@ -429,7 +429,7 @@ impl ReaderActor {
         &self,
         _: ActorRef<()>,
         _: SupervisionEvent,
-        _: &mut Option<Box<Reader>>,
+        (): &mut (),
     ) -> Result<(), ActorProcessingErr> {
         Ok(())
     }

@@ -33,7 +33,7 @@ struct Choice {
 impl Choice {
     fn new(think_tags: ThinkTags) -> Self {
         Self {
-            machine: ChoiceMachine::new(&Config {
+            machine: ChoiceMachine::new(Config {
                 think_tags,
                 ..Config::default()
             }),

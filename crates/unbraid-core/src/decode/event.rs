@@ -133,7 +133,7 @@ impl Decoder {
             drop_long_names(&mut chunk);
             // A chunk that matches a template needs no further one.
             let template = (!has_template)
-                .then(|| self.template_of(text, &chunk))
+                .then(|| self.template_of(text, &chunk, false))
                 .flatten();
             self.keep_template(template);
             self.emit_chunk(chunk, emitter);

@@ -57,7 +57,7 @@ impl Decoder {
         // Before a template is made of it, which would keep the name for as long as the stream lasts.
         drop_long_names(&mut chunk);
         // Before unchanged fields are dropped: a template compares all fields with those of later chunks.
-        if let Some(template) = self.template_of(text, &chunk) {
+        if let Some(template) = self.template_of(text, &chunk, true) {
             self.templates.insert(template);
         }
         self.retain_changed_fields(&mut chunk);
@@ -112,7 +112,12 @@ impl Decoder {
             // Moved back, so that the next chunk uses the same buffer.
             chunk.extra = update.metadata;
         }
-        self.buffers.elements = recycled_elements(chunk.elements);
+        // Nearly every stream has a few events that no template decodes, at its start and at its end. Only one that has more
+        // is worth a buffer that stays.
+        const FEW: u64 = 4;
+        if self.scanned >= FEW {
+            self.buffers.elements = recycled_elements(chunk.elements);
+        }
         self.buffers.extra = recycled(chunk.extra);
     }
 

@@ -110,7 +110,7 @@ impl ChoiceTable {
 impl ChoiceSink for ChoiceTable {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, kind: CompletionKind) {
         self.choices.push(Slot {
-            machine: ChoiceMachine::new(&self.config),
+            machine: ChoiceMachine::new(Arc::clone(&self.config)),
             transcript: Transcript::new(index, kind),
             read: 0,
             queued: 0,

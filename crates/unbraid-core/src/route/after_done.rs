@@ -6,7 +6,7 @@ use crate::{ChoiceEnd, ChoiceIndex, Update, usage::Source};
 impl Router {
     /// The stream's end mark arrived: every choice ends now, and the stream closes unless usage may follow.
     pub(super) fn done(&mut self, sink: &mut impl ChoiceSink) {
-        self.usage.done();
+        self.usage_mut().done();
         if self.config.usage_after_done {
             // The choices do not wait for the usage, which may never come.
             self.finish_all(&ChoiceEnd::DoneWithoutFinish, None, sink);
@@ -34,13 +34,13 @@ impl Router {
             return;
         };
         match update.choice {
-            None => self.usage.envelope(raw, Source::Bare, None),
+            None => self.usage_mut().envelope(raw, Source::Bare, None),
             Some(index) => {
                 let folded = self.config.expect_choices == Some(1);
                 let index = if folded { ChoiceIndex(0) } else { index };
                 // No choice is opened any more, so usage of an unknown one would belong to nobody.
                 if self.slot(index).is_some() {
-                    self.usage.choice(index, raw);
+                    self.usage_mut().choice(index, raw);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{ChoiceSink, Route, Router, State};
 use crate::{
-    BodyFormat, ChoiceEnd, ChoiceIndex, EventIndex, FinishPolicy, StreamError, Warning,
+    BodyFormat, ChoiceEnd, EventIndex, FinishPolicy, StreamError, Warning,
     event::{Event, Position},
 };
 
@@ -208,8 +208,11 @@ impl Router {
     ) {
         // Before the events of the stream's close.
         let position = Position::event_end(self.next_event);
-        for slot in self.slots_where(|route| route.state.is_open()) {
+        for slot in self.ordered_slots() {
             let state = self.routes.get(slot).map(|route| route.state);
+            if !state.is_some_and(State::is_open) {
+                continue;
+            }
             self.set_state(slot, State::Ended);
             match state {
                 Some(State::Finished(finished)) if event == Some(finished) => {
@@ -229,21 +232,27 @@ impl Router {
         position: Position,
         sink: &mut impl ChoiceSink,
     ) {
-        for slot in self.slots_where(ends) {
-            self.set_state(slot, State::Ended);
-            sink.finish_with_reason(slot, position);
+        for slot in self.ordered_slots() {
+            if self.routes.get(slot).is_some_and(&ends) {
+                self.set_state(slot, State::Ended);
+                sink.finish_with_reason(slot, position);
+            }
         }
     }
 
-    /// The slots of these choices in the order of their indices, which is the order of the events.
-    fn slots_where(&self, wanted: impl Fn(&Route) -> bool) -> Vec<usize> {
-        let routes = self.routes.iter().enumerate();
-        let mut slots: Vec<(ChoiceIndex, usize)> = routes
-            .filter(|(_, r)| wanted(r))
-            .map(|(slot, r)| (r.index, slot))
-            .collect();
-        // Slots are in order of appearance, and events in order of indices; the two differ if a server begins with choice 1.
-        slots.sort_unstable();
-        slots.into_iter().map(|(_, slot)| slot).collect()
+    /// The slots of all choices in the order of their indices, which is the order of the events.
+    fn ordered_slots(&self) -> impl Iterator<Item = usize> + use<> {
+        let index_of = |slot: &usize| self.routes.get(*slot).map(|route| route.index);
+        let slots = 0..self.routes.len();
+        // Slots are in order of appearance. The two orders differ if a server begins with choice 1.
+        let sorted = (!slots.clone().is_sorted_by_key(|slot| index_of(&slot))).then(|| {
+            let mut sorted: Vec<usize> = slots.clone().collect();
+            sorted.sort_unstable_by_key(index_of);
+            sorted
+        });
+        slots.map(move |nth| {
+            let slot = sorted.as_ref().and_then(|sorted| sorted.get(nth));
+            slot.map_or(nth, |slot| *slot)
+        })
     }
 }

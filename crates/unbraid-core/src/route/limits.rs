@@ -34,6 +34,12 @@ impl Router {
         }
         // Before the choice is counted, and only for one that is opened: a choice beyond the limit has its own warning.
         self.warn_if_unexpected(index, position, sink);
+        if self.routes.is_empty() {
+            // A vector would begin with room for four. Most streams have one choice.
+            const MOST: u32 = 16;
+            let expected = self.config.expect_choices.unwrap_or(1).clamp(1, MOST);
+            self.routes.reserve_exact(expected as usize);
+        }
         self.routes.push(Route::new(index));
         let slot = self.routes.len() - 1;
         self.remember(index, slot);

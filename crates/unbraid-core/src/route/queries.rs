@@ -1,7 +1,10 @@
 //! What the router knows about the stream, for its callers.
 
 use super::{Route, Router};
-use crate::{ChoiceIndex, EventIndex, Metadata, StreamError, Usage, Warning, usage::Known};
+use crate::{
+    ChoiceIndex, EventIndex, Metadata, StreamError, Usage, Warning,
+    usage::{Known, Reported},
+};
 
 impl Router {
     /// The result of the stream, once it is closed.
@@ -38,16 +41,20 @@ impl Router {
     /// Reported usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        if self.usage.is_empty() {
+        let Some(usage) = self.usage.as_ref().filter(|usage| !usage.is_empty()) else {
             return Usage::default(); // as of most streams, all of whose choices would be listed for nothing
-        }
+        };
         let received = |r: &Route| (r.index, r.deltas.saturating_sub(r.textless_deltas));
         let received: Vec<_> = self.routes.iter().map(received).collect();
-        self.usage.usage(&Known {
+        usage.usage(&Known {
             received: &received,
             finished: self.routes.iter().all(|route| route.has_finish_reason),
             choices_per_prompt: self.config.choices_per_prompt,
         })
+    }
+
+    pub(super) fn usage_mut(&mut self) -> &mut Reported {
+        self.usage.get_or_insert_default()
     }
 
     /// Whether a choice has its finish reason but has not ended. Only then does [`handle_idle`](Self::handle_idle) end one.

@@ -57,7 +57,8 @@ impl Router {
             return;
         }
         let source = self.usage_source();
-        self.usage.envelope(usage.raw, source, Some(usage.form));
+        self.usage_mut()
+            .envelope(usage.raw, source, Some(usage.form));
         self.end_of_event(usage.event_index, sink);
     }
 

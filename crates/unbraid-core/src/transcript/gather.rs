@@ -62,8 +62,8 @@ impl Transcript {
         found.map_or_else(|| visible.max(seq), |offset| seq + offset)
     }
 
-    /// Copies texts from event `seq` on until `text` is longer than `max`, and the end of each in `ends`. Returns the number
-    /// of the next event to read.
+    /// Copies texts from event `seq` on until `text` is longer than `max`, and passes the end of each to `end_of_text`. Returns
+    /// the number of the next event to read.
     #[doc(hidden)]
     pub fn gather(
         &self,
@@ -71,7 +71,7 @@ impl Transcript {
         seq: usize,
         max: usize,
         text: &mut String,
-        ends: &mut Vec<usize>,
+        mut end_of_text: impl FnMut(usize),
     ) -> usize {
         let records = self
             .records
@@ -92,7 +92,7 @@ impl Transcript {
             next += 1;
             if kind.matches(record.kind, record.number) {
                 end = record.text_end as usize;
-                ends.push(text.len() + (end - start));
+                end_of_text(text.len() + (end - start));
             } else {
                 text.push_str(self.text.get(start..end).unwrap_or(""));
                 (start, end) = (record.text_end as usize, record.text_end as usize);

@@ -15,7 +15,7 @@ impl Transcript {
     pub(crate) fn reserve(&mut self) {
         const TEXT_BYTES: usize = 32;
         /// The start, a delta, the finish reason, and the events at the end.
-        const RECORDS: usize = 8;
+        const RECORDS: usize = 6;
         if self.discarded {
             return;
         }
@@ -91,9 +91,9 @@ impl Transcript {
     /// Records a finish reason; true if it is the first.
     pub(crate) fn set_finish(&mut self, raw: &str) -> bool {
         const KEPT: usize = 8; // more different reasons carry no information
-        if self.finish_raw.len() < KEPT && !self.finish_raw.iter().any(|known| **known == *raw) {
-            self.finish_raw.reserve_exact(1); // nearly every choice has one
-            self.finish_raw.push(shared(raw));
+        let known = self.finish_reasons();
+        if known.len() < KEPT && !known.iter().any(|known| **known == *raw) {
+            self.reasons.push(shared(raw));
         }
         let first = self.finish.is_none();
         if first {

@@ -193,7 +193,7 @@ fn nothing_is_received_after_the_end() {
         let sending = Arc::clone(&commands);
         let sender = thread::spawn(move || sending.send(1));
         let returned = commands.close();
-        assert_eq!(sender.join().unwrap(), returned == [1]);
+        assert_eq!(sender.join().unwrap(), *returned == [1]);
         let received = commands.poll(&Context::from_waker(Waker::noop()), &mut None);
         assert!(received.is_pending());
     });

@@ -86,6 +86,19 @@ pub(super) fn end(log: &Log, count: u8) {
 }
 
 #[test]
+fn a_watcher_sees_what_was_written_before_anybody_waited() {
+    check(|| {
+        let log = log();
+        log.change_unseen(|value| value.applied = 1);
+        let mut watcher = ScopedWatcher::new(&log);
+        let reader = thread::spawn(move || run(applied(&mut watcher, 2)));
+        defer(&log, &mut WakeList::default());
+        reader.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+#[test]
 fn a_watcher_sees_every_value_and_the_end() {
     check(|| {
         let log = log();

@@ -121,7 +121,7 @@ impl CompletionsBuilder {
 
     fn read(self, source: Source) -> Completions {
         let completion = self.share(CompletionState::of_one_source());
-        let controls = Arc::new(ReaderControls::default());
+        let controls = ReaderControls::default();
         if let Some(control) = controls.add() {
             let writer = CompletionWriter::new(&completion, 0);
             let numbering = Numbering::default();

@@ -81,10 +81,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn new(
-        completion: Arc<Shared<CompletionState>>,
-        controls: Arc<ReaderControls>,
-    ) -> Self {
+    pub(crate) fn new(completion: Arc<Shared<CompletionState>>, controls: ReaderControls) -> Self {
         Self {
             completion,
             guard: Arc::new(CancelOnDrop { controls }),

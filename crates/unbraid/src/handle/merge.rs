@@ -1,6 +1,9 @@
 //! Several sources read as one completion: one reader per source, and one state for all.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, Weak},
+};
 
 use tokio::time::Instant;
 use unbraid_core::StreamError;
@@ -8,7 +11,7 @@ use unbraid_core::StreamError;
 use super::completions::Completions;
 use crate::{
     config::CompletionsBuilder,
-    control::ReaderControls,
+    control::{CancelOnDrop, ReaderControls},
     reader::numbering::Numbering,
     source::Source,
     state::{
@@ -107,12 +110,11 @@ impl CompletionsBuilder {
     /// ```
     pub fn source_set(self) -> (Completions, SourceSet) {
         let completion = self.share(CompletionState::of_several_sources());
-        let controls = Arc::new(ReaderControls::default());
-        let completions = Completions::new(Arc::clone(&completion), Arc::clone(&controls));
+        let completions = Completions::new(Arc::clone(&completion), ReaderControls::default());
         let source_set = SourceSet {
             builder: self,
             completion,
-            controls,
+            handles: Arc::downgrade(&completions.guard),
             started: Instant::now(),
         };
         (completions, source_set)
@@ -146,7 +148,8 @@ impl CompletionsBuilder {
 pub struct SourceSet {
     builder: CompletionsBuilder,
     completion: Arc<Shared<CompletionState>>,
-    controls: Arc<ReaderControls>,
+    /// What the handles share. It is gone with the last of them.
+    handles: Weak<CancelOnDrop>,
     /// The timing of every choice counts from here, so that the choices of sources added later can be compared.
     started: Instant,
 }
@@ -160,7 +163,7 @@ impl SourceSet {
     ///
     /// See [`CompletionsBuilder::source_set`].
     pub fn add(&self, source: Source, indices: Range<u32>) -> Option<SourceHandle> {
-        let control = self.controls.add()?;
+        let control = self.handles.upgrade()?.controls.add()?;
         let number = self
             .completion
             .modify(|state| state.sources.add(indices.end));

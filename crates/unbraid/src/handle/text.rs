@@ -6,6 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use smallvec::SmallVec;
 use unbraid_core::{ChoiceError, Text, internal::TextKind};
 
 use super::{coop_budget::CoopBudget, cursor};
@@ -25,6 +26,9 @@ const COPY_BYTES: usize = 64 * 1024;
 /// The capacity for copies that is kept between wake-ups: enough for what a read brings, not for what a replay does.
 const KEPT_CAPACITY: usize = 1024;
 
+/// Where copied deltas end. Many servers send one event at a time, so most copies have a single delta.
+type Ends = SmallVec<[usize; 2]>;
+
 /// A position in one text of a log. What was copied out of the log is returned without a lock, one item per wire delta.
 #[derive(Clone)]
 pub(crate) struct TextCursor {
@@ -37,7 +41,7 @@ pub(crate) struct TextCursor {
     /// The same text, shared, once a delta is too long to be copied again.
     shared: Option<Arc<str>>,
     /// Where each copied delta ends.
-    ends: Vec<usize>,
+    ends: Ends,
     /// The next delta to return, and where it starts.
     next: usize,
     start: usize,
@@ -61,7 +65,7 @@ impl TextCursor {
             seq: 0,
             copied: String::new(),
             shared: None,
-            ends: Vec::new(),
+            ends: Ends::new(),
             next: 0,
             start: 0,
             budget: CoopBudget::default(),
@@ -160,7 +164,7 @@ pub(super) fn copy(
     let mut text = String::new();
     *seq = state
         .transcript
-        .gather(kind, *seq, COPY_BYTES, &mut text, ends);
+        .gather(kind, *seq, COPY_BYTES, &mut text, |end| ends.push(end));
     text
 }
 
@@ -169,11 +173,11 @@ fn read(
     kind: TextKind,
     seq: &mut usize,
     copied: &mut String,
-    ends: &mut Vec<usize>,
+    ends: &mut Ends,
 ) -> Read<Copied> {
     *seq = state
         .transcript
-        .gather(kind, *seq, COPY_BYTES, copied, ends);
+        .gather(kind, *seq, COPY_BYTES, copied, |end| ends.push(end));
     if copied.is_empty() {
         return state
             .stream_end()

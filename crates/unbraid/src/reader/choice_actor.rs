@@ -6,32 +6,27 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use crate::state::log_owner::LogOwner;
 
+/// The owner is a field and not the actor's `State`, because the state of a killed actor is mailed to its supervisor. That is
+/// inside its own long `post_start`, so the log would stay unsealed. The actor is dropped with its task.
 #[derive(Debug)]
-pub(super) struct ChoiceActor;
+pub(super) struct ChoiceActor(LogOwner);
 
-/// The owner is moved out of the actor's `State` into the frame of `post_start`. The state of a killed actor is mailed to its
-/// supervisor, which is inside its own long `post_start`, so the log would stay unsealed.
-#[ractor::actor(message = (), state = Option<LogOwner>, arguments = LogOwner)]
 impl ChoiceActor {
-    async fn pre_start(
-        &self,
-        _: ActorRef<()>,
-        owner: LogOwner,
-    ) -> Result<Option<LogOwner>, ActorProcessingErr> {
-        owner.apply(); // the first batch is applied before anyone can see the choice (R44)
-        Ok(Some(owner))
+    pub(super) fn new(owner: LogOwner) -> Self {
+        Self(owner)
+    }
+}
+
+#[ractor::actor(message = (), state = (), arguments = ())]
+impl ChoiceActor {
+    async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
     }
 
-    async fn post_start(
-        &self,
-        me: ActorRef<()>,
-        owner: &mut Option<LogOwner>,
-    ) -> Result<(), ActorProcessingErr> {
-        if let Some(owner) = owner.take() {
-            // Nothing of the work is done in messages: a mailbox is unbounded, and each message would be an allocation and a
-            // wake-up.
-            owner.drive().await;
-        }
+    async fn post_start(&self, me: ActorRef<()>, (): &mut ()) -> Result<(), ActorProcessingErr> {
+        // Nothing of the work is done in messages: a mailbox is unbounded, and each message would be an allocation and a
+        // wake-up.
+        self.0.drive().await;
         stop_self(&me);
         Ok(())
     }

@@ -166,6 +166,7 @@ impl Reader {
         let mut rest = MAX_BYTES_AFTER_DONE.saturating_sub(self.pipeline.bytes_after_done());
         let Self { source, clock, .. } = self;
         clock.start_drain();
+        let mut has_yielded = false;
         poll_fn(|cx| {
             loop {
                 let mut cost = ITEM_COST;
@@ -180,6 +181,12 @@ impl Reader {
                 match polled {
                     Poll::Ready(Some(Ok(()))) if rest > 0 => {}
                     Poll::Ready(_) => return Poll::Ready(()),
+                    // The end of a body usually takes one more turn of its connection's task. Only a source that takes longer
+                    // is worth a timer.
+                    Poll::Pending if !std::mem::replace(&mut has_yielded, true) => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
                     Poll::Pending => return clock.poll_drain(cx),
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ractor::{Actor, ActorCell, concurrency::JoinHandle};
+use ractor::{ActorCell, ActorRuntime, concurrency::JoinHandle};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use unbraid_core::{
@@ -11,7 +11,7 @@ use unbraid_core::{
     internal::{ChoiceSink, Delta},
 };
 
-use super::{choice_actor::ChoiceActor, numbering::Numbering};
+use super::{choice_actor::ChoiceActor, numbering::Numbering, start_now};
 use crate::{
     state::{
         batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
@@ -37,15 +37,24 @@ pub(crate) struct Outbox {
 /// The route to one choice.
 #[derive(Debug)]
 struct ChoiceRoute {
-    /// The index within the source.
+    /// The index within the source. That within the completion is the log's.
     source_index: ChoiceIndex,
-    /// The index within the completion.
-    index: ChoiceIndex,
-    kind: CompletionKind,
-    batch: Batch,
+    log: ChoiceLog,
+    /// Whether handles can find the choice. Until then nobody else reads its log, so what arrives is applied at once.
+    announced: bool,
     end: RouteEnd,
-    /// `None` until the first batch is delivered.
-    started: Option<Started>,
+    /// What has arrived since the last delivery.
+    batch: Batch,
+    /// The wakers of the last delivery, which the next one most likely wakes again.
+    wake_list: WakeList,
+    actor: Option<JoinHandle<()>>,
+}
+
+/// Where the next work for a choice goes.
+enum Target<'r> {
+    /// The log of a choice that is not announced yet.
+    Log(&'r ChoiceLog),
+    Batch(&'r mut Batch),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,16 +66,6 @@ enum RouteEnd {
     Failed,
     /// The caller cancelled the choice.
     Cancelled,
-}
-
-#[derive(Debug)]
-struct Started {
-    log: ChoiceLog,
-    /// Whether the log has its first batch but the choice is not announced yet: then its slot stays undelivered.
-    unannounced: bool,
-    actor: Option<JoinHandle<()>>,
-    /// The wakers of the last delivery, which the next one most likely wakes again.
-    wake_list: WakeList,
 }
 
 impl Outbox {
@@ -93,7 +92,7 @@ impl Outbox {
 
     /// The slot of a choice, by its index within the completion.
     pub(crate) fn slot(&self, index: ChoiceIndex) -> Option<usize> {
-        let matches = |route: &ChoiceRoute| route.index == index;
+        let matches = |route: &ChoiceRoute| route.log.index() == index;
         // Nearly all servers begin their choices in order. Any other choice is searched for.
         let guess = self.numbering.offset(index);
         if self.routes.get(guess).is_some_and(matches) {
@@ -104,7 +103,7 @@ impl Outbox {
 
     /// The index within the completion of a slot's choice.
     pub(crate) fn index(&self, slot: usize) -> Option<ChoiceIndex> {
-        self.routes.get(slot).map(|route| route.index)
+        self.routes.get(slot).map(|route| route.log.index())
     }
 
     /// The index within the completion of a choice of this source.
@@ -112,7 +111,7 @@ impl Outbox {
         let matches = |route: &&ChoiceRoute| route.source_index == source_index;
         let guess = self.routes.get(source_index.0 as usize).filter(matches);
         let route = guess.or_else(|| self.routes.iter().find(matches));
-        route.map_or(source_index, |route| route.index)
+        route.map_or(source_index, |route| route.log.index())
     }
 
     /// Replaces the choice that a warning names by its index within the completion. A warning about the whole of a source that
@@ -169,21 +168,33 @@ impl Outbox {
         }
     }
 
-    /// Adds to the batch of a slot, which allocates nothing for a text delta.
-    fn fill(&mut self, slot: usize, add: impl FnOnce(&mut Batch)) {
-        let Some(route) = self.routes.get_mut(slot) else {
-            return;
-        };
+    /// Where work for a slot goes. A text delta then allocates nothing.
+    fn target(&mut self, slot: usize) -> Option<Target<'_>> {
+        let route = self.routes.get_mut(slot)?;
+        if !route.announced {
+            return Some(Target::Log(&route.log));
+        }
         // The first entry of a batch marks the slot, so each slot is listed once and `deliver` visits only choices with work,
         // not all of them.
-        if route.batch.is_empty() && !route.is_unannounced() {
+        if route.batch.is_empty() {
             self.undelivered.push(slot);
         }
-        add(&mut route.batch);
+        Some(Target::Batch(&mut route.batch))
     }
 
-    /// Delivers the batches; returns false if some are for choices whose actors are still to be [`start`](Self::start)ed.
+    /// Delivers the batches; returns false if choices are new, whose actors are still to be [`start`](Self::start)ed.
     pub(crate) fn deliver(&mut self) -> bool {
+        self.deliver_by(ChoiceLog::append);
+        self.undelivered.is_empty()
+    }
+
+    /// Delivers what a large event has brought, and applies it at once: that takes time in proportion to the event, too, so
+    /// it must not be left to a task. Choices that are new stay to be [`start`](Self::start)ed.
+    pub(crate) fn apply(&mut self) {
+        self.deliver_by(ChoiceLog::append_and_apply);
+    }
+
+    fn deliver_by(&mut self, append: impl Fn(&ChoiceLog, &mut Batch, &mut WakeList)) {
         let Self {
             routes,
             undelivered,
@@ -192,28 +203,11 @@ impl Outbox {
         // What stays in the list belongs to choices that are still to be announced.
         undelivered.retain(|slot| {
             let route = routes.get_mut(*slot);
-            route.is_some_and(|route| !route.deliver(ChoiceLog::append))
-        });
-        undelivered.is_empty()
-    }
-
-    /// Delivers what a large event has brought, and applies it at once: that takes time in proportion to the event, too, so
-    /// it must not be left to a task. Choices that are new stay to be [`start`](Self::start)ed.
-    pub(crate) fn apply(&mut self) {
-        let Self {
-            routes,
-            undelivered,
-            config,
-            started,
-            ..
-        } = self;
-        undelivered.retain(|slot| {
-            routes.get_mut(*slot).is_some_and(|route| {
-                let delivered = route.deliver(ChoiceLog::append_and_apply);
-                if !delivered {
-                    route.open_log(config, *started, true).apply();
+            route.is_some_and(|route| {
+                if route.announced {
+                    route.deliver(&append);
                 }
-                !delivered
+                !route.announced
             })
         });
     }
@@ -223,28 +217,26 @@ impl Outbox {
     ///
     /// Each choice's owner holds the completion open, too. The outbox does not: it may be with a job that outlives the
     /// reader.
-    pub(crate) async fn start(
+    pub(crate) fn start(
         &mut self,
         me: &ActorCell,
         completion: &Arc<CompletionWriter>,
         over: bool,
     ) -> Vec<ChoiceLog> {
         let mut new = Vec::with_capacity(self.undelivered.len());
-        // Slots are in order of appearance, and the batches of one read were begun in any order.
-        self.undelivered.sort_unstable();
+        // A choice is listed when it opens, so these slots are in order of appearance.
         for slot in self.undelivered.drain(..) {
             if let Some(route) = self.routes.get_mut(slot) {
-                let log = route.open_log(&self.config, self.started, false);
-                // The owner exists before the actor. If the reader is killed while it starts the actor, the dropped owner
-                // seals the log.
-                let owner = LogOwner::new(log.clone(), Arc::clone(completion));
-                // An actor would start only to stop. Sealing by the owner applies the batch, which contains the end.
+                route.announced = true;
+                // If the actor does not start, the dropped owner seals the log.
+                let owner = LogOwner::new(route.log.clone(), Arc::clone(completion));
+                // An actor would start only to stop. The dropped owner seals the log, which has its end.
                 if over {
                     drop(owner);
                 } else {
-                    route.start_actor(owner, me).await;
+                    route.start_actor(owner, me);
                 }
-                new.push(log);
+                new.push(route.log.clone());
             }
         }
         new
@@ -253,94 +245,70 @@ impl Outbox {
     /// Completes all choices, and waits until their actors have done their work.
     pub(crate) async fn join(&mut self) {
         // All are completed before any is waited for, so that they finish in parallel.
-        self.started().for_each(|choice| choice.log.complete());
-        for choice in self.started() {
-            if let Some(actor) = choice.actor.take() {
+        self.routes.iter().for_each(|route| route.log.complete());
+        for route in &mut self.routes {
+            if let Some(actor) = route.actor.take() {
                 let _ended = actor.await;
             }
         }
-        // However an actor ended, its owner has sealed the log, unless that owner is in the mailbox of the reader, which reads
-        // no further message.
-        self.started().for_each(|choice| choice.log.seal());
-    }
-
-    fn started(&mut self) -> impl Iterator<Item = &mut Started> {
-        self.routes
-            .iter_mut()
-            .filter_map(|route| route.started.as_mut())
+        // However an actor ended, its owner has sealed the log. A choice that was never announced has no owner.
+        self.routes.iter().for_each(|route| route.log.seal());
     }
 }
 
 impl ChoiceRoute {
-    fn is_unannounced(&self) -> bool {
-        self.started
-            .as_ref()
-            .is_some_and(|started| started.unannounced)
-    }
-
-    /// Delivers the batch by `append`; returns false if the choice is not announced yet.
-    fn deliver(&mut self, append: impl FnOnce(&ChoiceLog, &mut Batch, &mut WakeList)) -> bool {
-        let Some(started) = self.started.as_mut().filter(|started| !started.unannounced) else {
-            return false;
-        };
-        append(&started.log, &mut self.batch, &mut started.wake_list);
+    fn deliver(&mut self, append: impl FnOnce(&ChoiceLog, &mut Batch, &mut WakeList)) {
+        append(&self.log, &mut self.batch, &mut self.wake_list);
         if self.end != RouteEnd::Open {
             // Nobody waits for more of the choice, and a kept waker would outlive a cursor that is dropped now.
-            started.wake_list = WakeList::default();
+            self.wake_list = WakeList::default();
         }
-        true
     }
 
-    /// Creates the choice's log unless it exists, and puts the first batch into it.
-    fn open_log(&mut self, config: &Config, started: Instant, unannounced: bool) -> ChoiceLog {
-        let (index, kind) = (self.index, self.kind);
-        let started = self.started.get_or_insert_with(|| Started {
-            log: ChoiceLog::new(index, kind, config, started),
-            unannounced,
-            actor: None,
-            wake_list: WakeList::default(),
-        });
-        started.unannounced = unannounced;
-        // Appended without an announcement: no handle knows the log yet, so nobody can see it half filled.
-        if !self.batch.is_empty() {
-            started.log.append(&mut self.batch, &mut started.wake_list);
-        }
-        started.log.clone()
-    }
-
-    /// Starts the choice's actor. If that fails, the dropped owner has sealed the log.
-    async fn start_actor(&mut self, owner: LogOwner, me: &ActorCell) {
-        let spawned = ChoiceActor::spawn_linked(None, ChoiceActor, owner, me.clone()).await;
-        if let (Some(started), Ok((_, actor))) = (&mut self.started, spawned) {
-            started.actor = Some(actor);
-        }
+    fn start_actor(&mut self, owner: LogOwner, me: &ActorCell) {
+        let actor = ChoiceActor::new(owner);
+        let started = start_now(ActorRuntime::spawn_linked(None, actor, (), me.clone()));
+        self.actor = started.map(|(_, handle)| handle);
     }
 }
 
 impl ChoiceSink for Outbox {
-    fn open(&mut self, _slot: usize, source_index: ChoiceIndex, kind: CompletionKind) {
+    fn open(&mut self, slot: usize, source_index: ChoiceIndex, kind: CompletionKind) {
         if self.routes.is_empty() {
             // A vector would begin with room for four routes, which are large. Most streams have one choice.
             const MOST: u32 = 16;
             let expected = self.config.expect_choices.unwrap_or(1).min(MOST);
             self.routes.reserve_exact(expected as usize);
         }
+        let index = self.numbering.assign(source_index);
         self.routes.push(ChoiceRoute {
             source_index,
-            index: self.numbering.assign(source_index),
-            kind,
-            batch: Batch::default(),
+            log: ChoiceLog::new(index, kind, &self.config, self.started),
+            announced: false,
             end: RouteEnd::Open,
-            started: None,
+            batch: Batch::default(),
+            wake_list: WakeList::default(),
+            actor: None,
         });
+        self.undelivered.push(slot); // until it is announced
     }
 
     fn delta(&mut self, slot: usize, delta: Delta<'_>, position: Position) {
-        self.fill(slot, |batch| batch.push_delta(delta, position));
+        match self.target(slot) {
+            Some(Target::Log(log)) => log.apply_delta(delta, position),
+            Some(Target::Batch(batch)) => batch.push_delta(delta, position),
+            None => {}
+        }
     }
 
     fn late_update(&mut self, slot: usize, update: &Update<'_>, position: Position) {
-        self.fill(slot, |batch| batch.push_late(update, position));
+        match self.target(slot) {
+            Some(Target::Log(log)) => log.write(position, |machine, transcript| {
+                machine.apply_late(update, position, transcript);
+            }),
+            Some(Target::Batch(batch)) => batch.push_late(update, position),
+            None => {}
+        }
     }
 
     fn finish(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
@@ -352,17 +320,35 @@ impl ChoiceSink for Outbox {
                 RouteEnd::Ended
             },
         );
-        self.fill(slot, |batch| batch.push_finish(end, position));
+        match self.target(slot) {
+            Some(Target::Log(log)) => log.write(position, |machine, transcript| {
+                machine.finish(end, position, transcript);
+            }),
+            Some(Target::Batch(batch)) => batch.push_finish(end, position),
+            None => {}
+        }
     }
 
     fn finish_with_reason(&mut self, slot: usize, position: Position) {
         self.set_end(slot, RouteEnd::Ended);
-        self.fill(slot, |batch| batch.push_finish_with_reason(position));
+        match self.target(slot) {
+            Some(Target::Log(log)) => log.write(position, |machine, transcript| {
+                machine.finish_with_reason(position, transcript);
+            }),
+            Some(Target::Batch(batch)) => batch.push_finish_with_reason(position),
+            None => {}
+        }
     }
 
     fn finish_with_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
         self.set_end(slot, RouteEnd::Ended);
-        self.fill(slot, |batch| batch.push_finish_with_error(end, position));
+        match self.target(slot) {
+            Some(Target::Log(log)) => log.write(position, |machine, transcript| {
+                machine.finish_with_error(end, position, transcript);
+            }),
+            Some(Target::Batch(batch)) => batch.push_finish_with_error(end, position),
+            None => {}
+        }
     }
 
     fn finish_with_stream_error(&mut self, slot: usize, end: ChoiceEnd, position: Position) {
@@ -392,7 +378,7 @@ mod tests {
         let update = Update::default().with_content("a");
         outbox.delta(0, Delta::Update(&update), Position::default());
         outbox.apply();
-        let log = outbox.routes[0].started.as_ref().unwrap().log.clone();
+        let log = outbox.routes[0].log.clone();
         assert!(log.read(|state| state.transcript.end().is_none()));
         outbox.join().await;
         assert!(log.read(|state| matches!(state.transcript.end(), Some(ChoiceEnd::Lost))));

@@ -108,7 +108,15 @@ impl Batch {
 
     fn push(&mut self, position: Position, work: Work) {
         self.mixed = true;
-        self.entries.push(BatchEntry { position, work });
+        self.push_entry(BatchEntry { position, work });
+    }
+
+    fn push_entry(&mut self, entry: BatchEntry) {
+        if self.entries.capacity() == 0 {
+            // A vector would begin with room for four, and many servers send one event at a time.
+            self.entries.reserve_exact(1);
+        }
+        self.entries.push(entry);
     }
 
     /// Appends a delta. An update that brings one piece of text is kept as that text.
@@ -148,7 +156,7 @@ impl Batch {
             assistant: delta.role.is_some(),
             end: self.text.len(),
         };
-        self.entries.push(BatchEntry { position, work });
+        self.push_entry(BatchEntry { position, work });
     }
 
     /// Appends an update that arrived after the choice's end.
@@ -171,10 +179,7 @@ impl Batch {
     /// Passes every entry to the machine. The batch keeps its buffers for the entries that follow.
     pub(crate) fn apply(&mut self, machine: &mut ChoiceMachine, transcript: &mut Transcript) {
         #[cfg(test)]
-        {
-            assert!(!self.text.contains(PANIC), "{PANIC}");
-            crate::tests::large::in_apply(&self.text);
-        }
+        before_apply(&self.text);
         let mut start = 0;
         let mut part_ends = self.part_ends.drain(..);
         let mut fields = Vec::new();
@@ -254,6 +259,13 @@ impl Batch {
         other.text.clear();
         self.mixed |= std::mem::take(&mut other.mixed);
     }
+}
+
+/// A hook for tests, with a text that is about to be applied.
+#[cfg(test)]
+pub(super) fn before_apply(text: &str) {
+    assert!(!text.contains(PANIC), "{PANIC}");
+    crate::tests::large::in_apply(text);
 }
 
 /// The update as a batch keeps it, without the envelope: that belongs to the stream, and no machine reads it.

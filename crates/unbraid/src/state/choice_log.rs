@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Event, Position, Transcript,
-    internal::{ChoiceMachine, DeltaKind},
+    internal::{ChoiceMachine, Delta, DeltaKind},
 };
 
 use super::{batch::Batch, shared_transcript::SharedTranscript};
@@ -176,6 +176,31 @@ impl LogState {
         self.phase = Phase::Sealed { panicked };
     }
 
+    /// Applies one piece of work of a choice that is not announced yet, so that nobody waits for it.
+    fn write(
+        &mut self,
+        position: Position,
+        work: impl FnOnce(&mut ChoiceMachine, &mut Transcript),
+    ) {
+        if let Phase::Sealed { .. } = self.phase {
+            return; // the choice was lost: it has its end already
+        }
+        let Self {
+            transcript,
+            machine,
+            ..
+        } = self;
+        self.position = position;
+        if catch_unwind(AssertUnwindSafe(|| work(machine, transcript))).is_err() {
+            self.seal_after(true);
+        }
+        // The clock is read only if the timing needs it, as in `accept`.
+        if self.timing.first_delta.is_none() || self.transcript.end().is_some() {
+            self.arrived = Some(Instant::now());
+            self.record_timing();
+        }
+    }
+
     fn apply_batch(&mut self) {
         let Self {
             transcript,
@@ -244,13 +269,13 @@ impl ChoiceLog {
     pub(crate) fn new(
         index: ChoiceIndex,
         kind: CompletionKind,
-        config: &Config,
+        config: &Arc<Config>,
         started: Instant,
     ) -> Self {
         let state = LogState {
             transcript: SharedTranscript::new(Transcript::new(index, kind)),
             timing: Timing::default(),
-            machine: ChoiceMachine::new(config),
+            machine: ChoiceMachine::new(Arc::clone(config)),
             batch: Batch::default(),
             position: Position::default(),
             started,
@@ -268,6 +293,27 @@ impl ChoiceLog {
         self.index
     }
 
+    /// Applies a delta of a choice that is not announced yet. Its text is not copied into a batch first.
+    pub(crate) fn apply_delta(&self, delta: Delta<'_>, position: Position) {
+        self.write(position, |machine, transcript| {
+            #[cfg(test)]
+            super::batch::before_apply(match delta {
+                Delta::Text(delta) => delta.text,
+                Delta::Update(update) => update.content.as_ref().map_or("", |text| &text.text),
+            });
+            machine.apply(delta, position, transcript);
+        });
+    }
+
+    /// Applies work of a choice that is not announced yet, so that nobody waits for it. A panic ends the choice.
+    pub(crate) fn write(
+        &self,
+        position: Position,
+        work: impl FnOnce(&mut ChoiceMachine, &mut Transcript),
+    ) {
+        self.change_unseen(|state| state.write(position, work));
+    }
+
     /// Appends a batch, and leaves an empty one in its place.
     pub(crate) fn append(&self, batch: &mut Batch, wake_list: &mut WakeList) {
         self.defer(wake_list, |state| state.accept(batch));
@@ -280,11 +326,6 @@ impl ChoiceLog {
             state.apply_pending();
             changes
         });
-    }
-
-    /// Applies what has been appended.
-    pub(crate) fn apply(&self) {
-        self.read(|_| {}); // every read applies pending batches first
     }
 
     /// Applies batches as the log's owner, until nothing more will be appended.

@@ -23,11 +23,6 @@ impl LogOwner {
         }
     }
 
-    /// Applies what has been appended so far.
-    pub(crate) fn apply(&self) {
-        self.log.apply();
-    }
-
     /// Applies batches that no consumer applies first, until nothing more will be appended.
     pub(crate) async fn drive(&self) {
         self.log.apply_until_complete().await;
@@ -56,7 +51,7 @@ mod tests {
     };
 
     fn new_log() -> ChoiceLog {
-        let (index, config) = (ChoiceIndex(0), Config::default());
+        let (index, config) = (ChoiceIndex(0), Arc::new(Config::default()));
         ChoiceLog::new(index, CompletionKind::Chat, &config, Instant::now())
     }
 

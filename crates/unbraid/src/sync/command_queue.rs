@@ -8,6 +8,8 @@ use std::{
     task::{Context, Poll},
 };
 
+use smallvec::SmallVec;
+
 use super::{
     primitives::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
     wait_list::{SharedWaker, drop_waker, shared_waker, wake},
@@ -23,7 +25,8 @@ pub(crate) struct CommandQueue<C> {
 
 #[derive(Debug)]
 struct State<C> {
-    commands: Vec<C>,
+    /// Most streams get one at most, when the last handle is dropped.
+    commands: SmallVec<[C; 1]>,
     waker: Option<SharedWaker>,
     /// Whether there is a task that will receive the commands.
     open: bool,
@@ -34,7 +37,7 @@ impl<C> Default for CommandQueue<C> {
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
-                commands: Vec::new(),
+                commands: SmallVec::new(),
                 waker: None,
                 open: true,
             }),
@@ -50,7 +53,7 @@ impl<C: PartialEq> CommandQueue<C> {
 
     /// Refuses all further commands and returns those that were not received.
     #[must_use]
-    pub(crate) fn close(&self) -> Vec<C> {
+    pub(crate) fn close(&self) -> SmallVec<[C; 1]> {
         let mut state = self.lock();
         // Under the lock that takes the commands, so each command is either returned here or refused by `send`.
         state.open = false;
@@ -112,6 +115,6 @@ impl<C: PartialEq> CommandQueue<C> {
         // The sender took the registered waker out, so the next poll has to register again. Its drop may run foreign
         // code: not under the lock.
         *registered = None;
-        Poll::Ready(commands)
+        Poll::Ready(commands.into_vec())
     }
 }

@@ -17,9 +17,7 @@ use std::{
 
 use super::{
     primitives::{Arc, Mutex, MutexGuard},
-    wait_list::{
-        Interest, SharedWaker, WaitList, Waiter, WaiterSlot, WakeList, drop_waker, shared_waker,
-    },
+    wait_list::{Interest, WaitList, Waiter, WaiterSlot, WakeList, drop_waker},
 };
 
 /// A value that may hold work that a writer has deferred.
@@ -88,6 +86,11 @@ impl<T: ApplyPending> Shared<T> {
         result
     }
 
+    /// Changes the value while nobody else reads it, and wakes nobody.
+    pub(crate) fn change_unseen<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.lock().value)
+    }
+
     /// Defers work to the next task that takes the lock. `work` stores it and returns what it will change.
     ///
     /// The waiters that it concerns are woken or, if there is none, the owner. One of them will apply the work, so an
@@ -135,33 +138,28 @@ impl<T: ApplyPending> Shared<T> {
         poll_fn(|cx| self.poll_drive(cx, &mut registered, &is_finished)).await
     }
 
-    /// One poll of [`drive`](Self::drive). `registered` is the waker that the owner registered last.
+    /// One poll of [`drive`](Self::drive). `registered` is the waiter that the owner registered last.
     pub(crate) fn poll_drive(
         &self,
         cx: &Context<'_>,
-        registered: &mut Option<SharedWaker>,
+        registered: &mut Option<Arc<Waiter>>,
         is_finished: impl Fn(&T) -> bool,
     ) -> Poll<()> {
-        let mut fresh = None;
-        let waker = shared_waker(cx.waker(), registered.as_ref(), &mut fresh);
+        let (waiter, former) = waiter_of(registered, Interest::ALL, cx);
         // The owner applies before it registers, under one lock. Work that is deferred later finds its waker.
         let mut state = self.lock_applied();
         if is_finished(&state.value) {
             return Poll::Ready(());
         }
         let replaced = match &mut state.owner {
-            Some(owner) => owner.register(waker),
+            Some(owner) => owner.register(waiter),
             None => {
-                state.owner = Some(WaiterSlot::new(&Waiter::new(Interest::ALL), waker));
+                state.owner = Some(WaiterSlot::new(waiter));
                 None
             }
         };
         drop(state);
-        // Dropping a waker may run foreign code: not under the lock.
-        if fresh.is_some() {
-            *registered = fresh;
-        }
-        drop(replaced);
+        drop((replaced, former)); // it may run foreign code: not under the lock
         Poll::Pending
     }
 
@@ -182,13 +180,34 @@ pub(crate) enum Read<R> {
     CaughtUp(R),
 }
 
+/// The waiter of a task: the one that is registered already, or a new one in its place, and then also the former one.
+///
+/// Must not be called under a lock, because cloning a waker runs foreign code.
+fn waiter_of<'w>(
+    registered: &'w mut Option<Arc<Waiter>>,
+    interest: Interest,
+    cx: &Context<'_>,
+) -> (&'w Arc<Waiter>, Option<Arc<Waiter>>) {
+    let mut former = None;
+    if !is_of_task(registered.as_ref(), cx) {
+        former = registered.replace(Waiter::new(interest, cx.waker()));
+    }
+    let waiter = registered.get_or_insert_with(|| Waiter::new(interest, cx.waker()));
+    (waiter, former)
+}
+
+/// Whether a waiter wakes the task that polls. A watcher may have moved to another one.
+fn is_of_task(waiter: Option<&Arc<Waiter>>, cx: &Context<'_>) -> bool {
+    waiter.is_some_and(|waiter| waiter.will_wake(cx.waker()))
+}
+
 /// One reader of a value. A clone waits on its own; dropping a watcher removes its waker.
 #[derive(Debug)]
 pub(crate) struct Watcher<T: ApplyPending> {
     shared: Arc<Shared<T>>,
-    waiter: Arc<Waiter>,
-    /// The waker that this watcher registered last.
-    registered: Option<SharedWaker>,
+    interest: Interest,
+    /// The waiter that this watcher registered last.
+    registered: Option<Arc<Waiter>>,
 }
 
 impl<T: ApplyPending> Watcher<T> {
@@ -201,7 +220,7 @@ impl<T: ApplyPending> Watcher<T> {
     pub(crate) fn with_interest(interest: Interest, shared: &Arc<Shared<T>>) -> Self {
         Self {
             shared: Arc::clone(shared),
-            waiter: Waiter::new(interest),
+            interest,
             registered: None,
         }
     }
@@ -231,54 +250,55 @@ impl<T: ApplyPending> Watcher<T> {
         read: impl FnOnce(&mut T) -> Read<R>,
     ) -> Poll<R> {
         let registered = self.registered.as_ref();
-        // A watcher may have moved to another task. The registered waker would wake the old one.
-        let same_task = registered.is_some_and(|waker| waker.will_wake(cx.waker()));
-        if same_task && self.waiter.is_waiting() {
+        if is_of_task(registered, cx) && registered.is_some_and(|waiter| waiter.is_waiting()) {
             return Poll::Pending;
         }
-        let mut fresh = None;
-        let waker = shared_waker(cx.waker(), registered, &mut fresh);
+        let (waiter, former) = waiter_of(&mut self.registered, self.interest, cx);
         let mut state = self.shared.lock_applied();
         let (found, waits) = match read(&mut state.value) {
             Read::Pending => (Poll::Pending, true),
             Read::Partial(found) => (Poll::Ready(found), false),
             Read::CaughtUp(found) => (Poll::Ready(found), true),
         };
+        // A former waiter always gives its slot to the new one. Otherwise a watcher that has moved to another task would not
+        // find the slot again.
         let mut replaced = None;
-        if waits {
-            replaced = state.wait_list.register(&self.waiter, waker);
-        } else {
-            // An earlier registration may still be flagged, if the watcher has moved to another task. The next poll must read.
-            self.waiter.clear();
+        if waits || former.is_some() {
+            replaced = state.wait_list.register(waiter, former.as_deref());
+        }
+        if !waits {
+            waiter.clear(); // the next poll must read
         }
         drop(state);
         // Dropping a waker may run foreign code, which may read this very value: not under the lock.
-        if fresh.is_some() {
-            self.registered = fresh;
-        }
-        drop(replaced);
+        drop((replaced, former));
         found
     }
 
     /// Waits until `read` finds something.
     pub(crate) async fn wait_for<R>(&mut self, mut read: impl FnMut(&T) -> Option<R>) -> R {
-        // A former call may have waited for something else and been dropped. Without a registration the first poll reads.
-        self.registered = None;
+        // A former call may have waited for something else and been dropped. Without the flag the first poll reads.
+        if let Some(waiter) = &self.registered {
+            waiter.clear();
+        }
         poll_fn(|cx| self.poll(cx, |value| read(value).map_or(Poll::Pending, Poll::Ready))).await
     }
 }
 
 impl<T: ApplyPending> Clone for Watcher<T> {
     fn clone(&self) -> Self {
-        Self::with_interest(self.waiter.interest(), &self.shared)
+        Self::with_interest(self.interest, &self.shared)
     }
 }
 
 impl<T: ApplyPending> Drop for Watcher<T> {
     fn drop(&mut self) {
+        let Some(waiter) = &self.registered else {
+            return;
+        };
         // Not `lock_applied`: dropping a cursor takes constant time, and the next reader applies what is pending.
         let mut state = self.shared.lock();
-        let slot = state.wait_list.remove(&self.waiter);
+        let slot = state.wait_list.remove(waiter);
         // Dropping a waker may run foreign code: not under the lock.
         drop(state);
         drop(slot);

@@ -5,8 +5,8 @@
 //! keeps clones of its own in a [`WakeList`].
 //!
 //! Cloning, waking and dropping a waker runs foreign code, which may panic or read the value that is being changed. So all
-//! three happen without the lock. The task that registers a waker clones it once into an [`Arc`]; under the lock only the
-//! `Arc` is cloned.
+//! three happen without the lock. The task that registers a waker clones it once into a [`Waiter`]; under the lock only the
+//! `Arc` around that is cloned.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -53,27 +53,31 @@ impl Interest {
     }
 }
 
-/// What one waiter waits for, and whether it still waits. The flag can be read without the lock of the wait list.
+/// A registered waker, what its task waits for, and whether it still waits. All of it is in one allocation, which the cursor, the
+/// wait list and the writers share. The flag can be read without the lock of the wait list.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     interest: Interest,
-    /// Whether the waker is registered and has not been woken since. Written under the lock only; the `Release` store and
+    /// Whether the waker is registered and has not been woken since. Set under the lock only; the `Release` store and
     /// the `Acquire` load make the change that cleared it visible to a task that reads the flag without the lock.
     waiting: AtomicBool,
     /// The index of its slot in the wait list, so that the slot is found without a search. It is read and written under
     /// the lock only. The lock orders it, so it is not one of loom's types: modelling it would only multiply the orders.
     slot: AtomicUsize,
+    waker: Waker,
 }
 
 /// The slot index of a waiter that has no slot.
 const NO_SLOT: usize = usize::MAX;
 
 impl Waiter {
-    pub(crate) fn new(interest: Interest) -> Arc<Self> {
+    /// Must not be called under a lock, because cloning a waker runs foreign code.
+    pub(crate) fn new(interest: Interest, waker: &Waker) -> Arc<Self> {
         Arc::new(Self {
             interest,
             waiting: AtomicBool::new(false),
             slot: AtomicUsize::new(NO_SLOT),
+            waker: clone_waker(waker),
         })
     }
 
@@ -85,8 +89,9 @@ impl Waiter {
         self.slot.store(slot, Ordering::Relaxed);
     }
 
-    pub(crate) fn interest(&self) -> Interest {
-        self.interest
+    /// Whether it wakes the same task as this waker.
+    pub(crate) fn will_wake(&self, waker: &Waker) -> bool {
+        self.waker.will_wake(waker)
     }
 
     /// Whether its waker is registered and has not been woken since.
@@ -104,38 +109,39 @@ impl Waiter {
     }
 }
 
-/// A waiter and its registered waker.
+/// The place of a registered waiter.
 #[derive(Debug)]
 pub(crate) struct WaiterSlot {
     /// That of the waiter, which is not read for a change that does not concern it.
     interest: Interest,
     waiter: Arc<Waiter>,
-    waker: SharedWaker,
 }
 
 impl WaiterSlot {
-    pub(crate) fn new(waiter: &Arc<Waiter>, waker: &SharedWaker) -> Self {
+    pub(crate) fn new(waiter: &Arc<Waiter>) -> Self {
         waiter.set_waiting(true);
         Self {
             interest: waiter.interest,
             waiter: Arc::clone(waiter),
-            waker: Arc::clone(waker),
         }
     }
 
-    /// Registers a waker. A replaced waker is returned, because it must be dropped without the lock.
-    pub(crate) fn register(&mut self, waker: &SharedWaker) -> Option<SharedWaker> {
-        self.waiter.set_waiting(true);
-        let same = self.waker.will_wake(waker);
-        (!same).then(|| std::mem::replace(&mut self.waker, Arc::clone(waker)))
+    /// Registers a waiter in this slot. A replaced one is returned, because it must be dropped without the lock.
+    pub(crate) fn register(&mut self, waiter: &Arc<Waiter>) -> Option<Arc<Waiter>> {
+        waiter.set_waiting(true);
+        let same = Arc::ptr_eq(&self.waiter, waiter);
+        (!same).then(|| {
+            waiter.set_slot(self.waiter.slot());
+            std::mem::replace(&mut self.waiter, Arc::clone(waiter))
+        })
     }
 
-    /// Adds the waker to the wake list if the waiter waits for any part of `changed`.
+    /// Adds the waiter to the wake list if it waits for any part of `changed`.
     pub(crate) fn notify(&mut self, changed: Interest, wake_list: &mut WakeList) {
         // A waiter that was woken and has not read since needs no second wake-up: its read will find this change, too.
         if self.interest.intersects(changed) && self.waiter.is_waiting() {
             self.waiter.set_waiting(false);
-            wake_list.add(&self.waker);
+            wake_list.add(&self.waiter);
         }
     }
 }
@@ -163,17 +169,18 @@ impl WaitList {
         }
     }
 
-    /// Registers a waiter's waker. A replaced waker is returned, because it must be dropped without the lock.
+    /// Registers a waiter, in the slot of the `former` one of the same cursor if there is such a slot. A replaced waiter is
+    /// returned, because it must be dropped without the lock.
     pub(crate) fn register(
         &mut self,
         waiter: &Arc<Waiter>,
-        waker: &SharedWaker,
-    ) -> Option<SharedWaker> {
+        former: Option<&Waiter>,
+    ) -> Option<Arc<Waiter>> {
         // The slot with this number is always the own one: `remove` clears the number, and corrects that of the slot it moves.
-        if let Some(slot) = self.slot(waiter.slot()) {
-            return slot.register(waker);
+        if let Some(slot) = self.slot(former.unwrap_or(waiter).slot()) {
+            return slot.register(waiter);
         }
-        let new = WaiterSlot::new(waiter, waker);
+        let new = WaiterSlot::new(waiter);
         let mut inline = self.inline.iter_mut().enumerate();
         if let Some((index, free)) = inline.find(|(_, slot)| slot.is_none()) {
             waiter.set_slot(index);
@@ -185,7 +192,7 @@ impl WaitList {
         None
     }
 
-    /// Removes a waiter. Its slot is returned, because the waker must be dropped without the lock.
+    /// Removes a waiter. Its slot is returned, because it must be dropped without the lock.
     pub(crate) fn remove(&mut self, waiter: &Waiter) -> Option<WaiterSlot> {
         let index = waiter.slot();
         waiter.set_slot(NO_SLOT);
@@ -223,7 +230,7 @@ impl WaitList {
 /// it woke last. The reader drops the list of a choice that has ended.
 #[derive(Debug, Default)]
 pub(crate) struct WakeList {
-    wakers: SmallVec<[SharedWaker; 2]>,
+    wakers: SmallVec<[Arc<Waiter>; 2]>,
     /// How many of them are to be woken, counted from the start.
     pending: usize,
 }
@@ -234,15 +241,15 @@ pub(crate) struct WakeList {
 const SEARCH_DISTANCE: usize = 16;
 
 impl WakeList {
-    pub(crate) fn add(&mut self, waker: &SharedWaker) {
+    pub(crate) fn add(&mut self, waiter: &Arc<Waiter>) {
         let from = self.pending.saturating_sub(SEARCH_DISTANCE);
         let mut nearby = self.wakers.iter().skip(from).take(2 * SEARCH_DISTANCE);
-        let found = nearby.position(|kept| kept.will_wake(waker));
+        let found = nearby.position(|kept| kept.will_wake(&waiter.waker));
         let index = match found.map(|offset| from + offset) {
             Some(index) if index < self.pending => return,
             Some(index) => index,
             None => {
-                self.wakers.push(Arc::clone(waker));
+                self.wakers.push(Arc::clone(waiter));
                 self.wakers.len() - 1
             }
         };
@@ -257,7 +264,7 @@ impl WakeList {
         self.wakers
             .iter()
             .take(pending)
-            .for_each(|waker| wake(waker));
+            .for_each(|waiter| wake(&waiter.waker));
         if self.wakers.len() > pending {
             self.wakers.drain(pending..).for_each(drop_waker);
         }

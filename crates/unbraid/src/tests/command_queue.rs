@@ -52,7 +52,7 @@ fn a_command_to_all_readers_reaches_one_that_is_being_started() {
 
 #[test]
 fn a_reader_that_is_being_started_learns_that_every_handle_is_gone() {
-    let controls = Arc::new(ReaderControls::default());
+    let controls = ReaderControls::default();
     let control = controls.add().unwrap();
     drop(CancelOnDrop { controls });
     assert_eq!(poll(&control), Poll::Ready(vec![Command::Abandon]));
@@ -69,18 +69,18 @@ fn a_closed_queue_refuses_commands_and_returns_the_unread_ones() {
     drop((waker, registered));
     assert_eq!(Arc::strong_count(&noop), 2);
     assert!(commands.send(1));
-    assert_eq!(commands.close(), [1]);
+    assert_eq!(*commands.close(), [1]);
     assert!(!commands.send(2));
     let polled = commands.poll(&Context::from_waker(Waker::noop()), &mut None);
     assert!(polled.is_pending());
-    assert_eq!(commands.close(), [0_u8; 0]);
+    assert_eq!(*commands.close(), [0_u8; 0]);
 
     let commands = CommandQueue::<u8>::default();
     let waker = Waker::from(Arc::clone(&noop));
     let polled = commands.poll(&Context::from_waker(&waker), &mut None);
     assert!(polled.is_pending());
     drop(waker);
-    assert_eq!(commands.close(), [0_u8; 0]);
+    assert_eq!(*commands.close(), [0_u8; 0]);
     assert_eq!(Arc::strong_count(&noop), 1, "the queue keeps no waker");
 }
 

@@ -263,7 +263,7 @@ fn a_late_call_is_checked_with_the_end_before_it() {
 #[test]
 fn a_call_of_a_lost_choice_has_a_status_too() {
     let mut transcript = Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
-    let mut machine = ChoiceMachine::new(&Config::default());
+    let mut machine = ChoiceMachine::new(Config::default());
     let update = Update {
         tool_calls: vec![ToolCallUpdate {
             id: Some("c1".into()),

@@ -166,7 +166,7 @@ fn u15_a_report_below_what_was_received_has_an_estimate_beside_it() {
 #[test]
 fn a_discarded_choice_is_estimated_from_its_bytes() {
     let mut log = Transcript::new(ChoiceIndex(0), crate::CompletionKind::Chat);
-    let mut machine = crate::choice::ChoiceMachine::new(&crate::Config::default());
+    let mut machine = crate::choice::ChoiceMachine::new(crate::Config::default());
     let mut say = |text: &'static str, log: &mut Transcript| {
         let update = crate::Update {
             content: Some(text.into()),

@@ -194,7 +194,7 @@ mod tests {
         ];
         let config = Config::default();
         let new = || Transcript::new(ChoiceIndex(0), CompletionKind::Chat);
-        let (mut expected, mut machine) = (new(), ChoiceMachine::new(&config));
+        let (mut expected, mut machine) = (new(), ChoiceMachine::new(config.clone()));
         let (mut batch, mut later) = (Batch::default(), Batch::default());
         for (n, update) in updates.iter().enumerate() {
             let position = Position::default();
@@ -214,7 +214,7 @@ mod tests {
         assert!(!is_boxed(&batch) && !is_boxed(&later));
 
         batch.append(&mut later);
-        let (mut actual, mut machine) = (new(), ChoiceMachine::new(&config));
+        let (mut actual, mut machine) = (new(), ChoiceMachine::new(config));
         batch.apply(&mut machine, &mut actual);
         let events = |transcript: &Transcript| -> Vec<String> {
             let numbers = 0..transcript.event_count();
