@@ -14,6 +14,8 @@ pub(super) struct Contact {
     has_failed: bool,
     /// The end of the last outage.
     recovered: Option<Instant>,
+    /// The first answer after the last failure, however short.
+    answered_again: Option<Instant>,
 }
 
 impl Contact {
@@ -22,6 +24,7 @@ impl Contact {
             answered: Instant::now(),
             has_failed: false,
             recovered: None,
+            answered_again: None,
         }
     }
 
@@ -32,8 +35,11 @@ impl Contact {
             self.has_failed = true;
             return;
         }
-        if self.has_failed && now - self.answered >= OUTAGE {
-            self.recovered = Some(now);
+        if self.has_failed {
+            self.answered_again = Some(now);
+            if now - self.answered >= OUTAGE {
+                self.recovered = Some(now);
+            }
         }
         self.answered = now;
         self.has_failed = false;
@@ -43,6 +49,12 @@ impl Contact {
     pub(super) fn has_recovered_within(&self, time: Duration) -> bool {
         self.recovered
             .is_some_and(|recovered| recovered.elapsed() < time)
+    }
+
+    /// Whether a call has failed within this time, or before the first answer within it.
+    pub(super) fn has_failed_within(&self, time: Duration) -> bool {
+        let again = self.answered_again;
+        self.has_failed || again.is_some_and(|again| again.elapsed() < time)
     }
 }
 
@@ -66,7 +78,11 @@ mod tests {
         advance(SECOND / 2).await;
         contact.note(true);
         assert!(!contact.has_recovered_within(SECOND));
+        assert!(contact.has_failed_within(SECOND));
+        advance(SECOND).await;
+        assert!(!contact.has_failed_within(SECOND));
         contact.note(false);
+        assert!(contact.has_failed_within(SECOND));
         advance(2 * SECOND).await;
         contact.note(true);
         assert!(contact.has_recovered_within(SECOND));
