@@ -55,8 +55,10 @@ impl Inner {
 
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
         let lease = self.options.lease;
-        // While the server did not answer, the holder could not renew.
-        let may_judge = !self.link.has_recovered_within(lease);
+        // While the server did not answer, the holder could not renew. It does so within a third of a lease. A request that waits
+        // for the key asks often enough.
+        let has_contact = self.link.has_answered_for(lease / 2);
+        let may_judge = has_contact && !self.link.has_recovered_within(lease);
         let request = self
             .claim_request(&CLAIM, key)
             .arg(encode(Kind::Pending, key, id))

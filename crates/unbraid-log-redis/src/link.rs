@@ -175,6 +175,11 @@ impl Link {
         lock(&self.slot).contact.has_recovered_within(time)
     }
 
+    /// Whether the server has answered all the time for this long.
+    pub(crate) fn has_answered_for(&self, time: Duration) -> bool {
+        lock(&self.slot).contact.has_answered_for(time)
+    }
+
     /// Whether a call has failed within this time, or before the first answer within it.
     pub(crate) fn has_failed_within(&self, time: Duration) -> bool {
         lock(&self.slot).contact.has_failed_within(time)
