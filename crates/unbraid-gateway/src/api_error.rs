@@ -112,6 +112,8 @@ errors! {
         "the gateway keeps as many streams as it may", header ErrorHeader::RetryAfter;
     LOG_UNAVAILABLE = SERVICE_UNAVAILABLE, "api_error", "log_unavailable",
         "the log of streams cannot be reached", header ErrorHeader::RetryAfter;
+    LOG_RECOVERING = SERVICE_UNAVAILABLE, "api_error", "log_recovering",
+        "the log of streams was away a moment ago, and may not have this stream yet", header ErrorHeader::RetryAfter;
     LOG_GAP = SERVICE_UNAVAILABLE, "api_error", "log_gap",
         "the log of the stream is incomplete";
     INTERNAL = INTERNAL_SERVER_ERROR, "api_error", "internal_error",

@@ -19,6 +19,8 @@ pub(crate) enum Outcome {
     /// There is no stream, and the key is free again.
     Whole(BufferedAnswer),
     Failed(ApiError),
+    /// Another gateway holds the key: this one was silent for too long.
+    Lost,
 }
 
 /// The requests that wait for their answers, by the id of the stream that each would open.

@@ -89,6 +89,9 @@ pub(crate) const MAX_AUTH_FILE: u64 = 16 * 1024 * 1024;
 /// How long a request waits for a log in another process, before it gets 503.
 pub(crate) const LOG_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a request waits for a stream that a log which was away may not have yet. Producers need less to write it again.
+pub(crate) const LACK_TIMEOUT: Duration = Duration::from_secs(8);
+
 /// How long a log may take to show that it is available.
 pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_millis(1500);
 

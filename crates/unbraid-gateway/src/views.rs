@@ -1,5 +1,7 @@
 //! Finds the view of a stream, of which there is one at a time in this gateway, whatever log keeps it.
 
+mod reports;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -8,11 +10,21 @@ use std::{
 };
 
 use futures::StreamExt;
+use tokio::time::{Instant, sleep, timeout};
 use unbraid_log::{
     Follower, Journal, LogError, LogStatus, LogStore, MemoryLog, Meta, Seq, StreamId,
 };
 
-use crate::{api_error::ApiError, limits::LOG_TIMEOUT, streams::Streams, view::StreamView};
+use self::reports::LogReports;
+use crate::{
+    api_error::ApiError,
+    limits::{LACK_TIMEOUT, LOG_TIMEOUT},
+    streams::Streams,
+    view::StreamView,
+};
+
+/// How often a stream is looked up again that a log which was away may not have yet.
+const LOOKUP_PAUSE: Duration = Duration::from_millis(250);
 
 /// The views that have readers, and the log behind them.
 #[derive(Clone)]
@@ -24,6 +36,7 @@ pub(crate) struct Views {
     streams: Streams,
     lease: Duration,
     open: Arc<Mutex<HashMap<StreamId, Weak<StreamView>>>>,
+    reports: Arc<LogReports>,
 }
 
 /// A stream that is kept.
@@ -46,6 +59,7 @@ impl Views {
             streams,
             lease,
             open: Arc::default(),
+            reports: Arc::default(),
         }
     }
 
@@ -65,9 +79,7 @@ impl Views {
             let expires = None;
             return Ok(Found { view, expires });
         }
-        let status = tokio::time::timeout(LOG_TIMEOUT, self.store.status(id)).await;
-        let status = status.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)?;
-        let status = status.map_err(log_error)?;
+        let status = self.status(id).await?;
         if !status.meta().is_some_and(may_read) {
             return Err(ApiError::STREAM_NOT_FOUND);
         }
@@ -84,9 +96,48 @@ impl Views {
         };
         let view = self.view(id, meta)?;
         if self.memory.is_none() {
-            catch_up(view.journal(), tail, expires.is_some()).await?;
+            let caught_up = catch_up(view.journal(), tail, expires.is_some());
+            caught_up.await.map_err(|error| self.failed(error))?;
         }
         Ok(Found { view, expires })
+    }
+
+    /// The status of a stream. One that the log does not know is looked up again while the log may lack streams, because a
+    /// producer, which is another gateway, may be about to write it.
+    async fn status(&self, id: &StreamId) -> Result<LogStatus, ApiError> {
+        let deadline = Instant::now() + LACK_TIMEOUT;
+        loop {
+            let status = timeout(LOG_TIMEOUT, self.store.status(id)).await;
+            let status = status.unwrap_or_else(|_elapsed| Err(slow()));
+            let status = status.map_err(|error| self.failed(error))?;
+            self.reports.answered();
+            if status != LogStatus::Unknown || !self.store.may_lack_streams().await {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline {
+                return Err(ApiError::LOG_RECOVERING);
+            }
+            sleep(LOOKUP_PAUSE).await;
+        }
+    }
+
+    /// The answer if the log refuses, or cannot be reached.
+    pub(crate) fn failed(&self, error: LogError) -> ApiError {
+        match error {
+            LogError::Full => ApiError::OUT_OF_MEMORY,
+            LogError::Expired => ApiError::STREAM_EXPIRED,
+            LogError::Unknown => ApiError::STREAM_NOT_FOUND,
+            LogError::Gap { .. } => ApiError::LOG_GAP,
+            error => {
+                self.reports.failed(&error);
+                ApiError::LOG_UNAVAILABLE
+            }
+        }
+    }
+
+    /// Notes that the log has answered.
+    pub(crate) fn answered(&self) {
+        self.reports.answered();
     }
 
     fn view(&self, id: &StreamId, meta: Arc<Meta>) -> Result<Arc<StreamView>, ApiError> {
@@ -148,40 +199,33 @@ impl fmt::Debug for Views {
     }
 }
 
+fn slow() -> LogError {
+    LogError::unavailable("the log did not answer in time")
+}
+
 /// Waits until a copy has what the log had when its status was read. A long stream may take long, as long as it grows.
-async fn catch_up(journal: &Journal, tail: Seq, has_ended: bool) -> Result<(), ApiError> {
+async fn catch_up(journal: &Journal, tail: Seq, has_ended: bool) -> Result<(), LogError> {
     let mut records = journal.reader(journal.tail());
     loop {
         match journal.end() {
-            Some(Err(error)) => return Err(log_error(error)),
+            Some(Err(error)) => return Err(error),
             Some(Ok(_)) => return Ok(()),
             None if journal.tail() >= tail && !has_ended => return Ok(()),
             None => {}
         }
-        let next = tokio::time::timeout(LOG_TIMEOUT, records.next()).await;
-        if let Some(Err(error)) = next.map_err(|_elapsed| ApiError::LOG_UNAVAILABLE)? {
-            return Err(log_error(error));
-        }
-    }
-}
-
-/// The answer if the log refuses.
-pub(crate) fn log_error(error: LogError) -> ApiError {
-    match error {
-        LogError::Full => ApiError::OUT_OF_MEMORY,
-        LogError::Expired => ApiError::STREAM_EXPIRED,
-        LogError::Unknown => ApiError::STREAM_NOT_FOUND,
-        LogError::Gap { .. } => ApiError::LOG_GAP,
-        error => {
-            tracing::warn!(%error, "the log failed");
-            ApiError::LOG_UNAVAILABLE
+        let next = timeout(LOG_TIMEOUT, records.next()).await;
+        if let Some(Err(error)) = next.map_err(|_elapsed| slow())? {
+            return Err(error);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use unbraid_log::{End, Event, MemoryOptions, RecordBuilder, StreamEnd};
+    use unbraid_log::{
+        End, Event, MemoryOptions, RecordBuilder, StreamEnd,
+        internal::scripted::{Engine, Fault},
+    };
 
     use super::*;
     use crate::{metrics::Metrics, streams::StreamLimits};
@@ -194,32 +238,93 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_copy_may_take_long_as_long_as_it_grows() {
         let journal = Journal::new();
-        let slow = journal.clone();
+        let growing = journal.clone();
         let copying = tokio::spawn(async move {
             let mut builder = RecordBuilder::new(Seq(1));
             for _ in 0..4 {
-                tokio::time::sleep(LOG_TIMEOUT * 3 / 4).await;
-                slow.append(&record(&mut builder)).unwrap();
+                sleep(LOG_TIMEOUT * 3 / 4).await;
+                growing.append(&record(&mut builder)).unwrap();
             }
         });
         assert_eq!(catch_up(&journal, Seq(4), false).await, Ok(()));
         copying.await.unwrap();
         let stands_still = catch_up(&journal, Seq(5), false).await;
-        assert_eq!(stands_still, Err(ApiError::LOG_UNAVAILABLE));
+        assert_eq!(stands_still, Err(slow()));
         let not_sealed = catch_up(&journal, Seq(4), true).await;
-        assert_eq!(not_sealed, Err(ApiError::LOG_UNAVAILABLE));
+        assert_eq!(not_sealed, Err(slow()));
     }
 
-    #[tokio::test]
-    async fn a_copy_is_complete_when_it_is_found_and_ends_with_its_view() {
-        let store: Arc<dyn LogStore> = Arc::new(MemoryLog::new(MemoryOptions::default()));
+    fn views_of(store: Arc<dyn LogStore>) -> Views {
         let limits = StreamLimits {
             streams: 1,
             streams_per_principal: 1,
             readers: 1,
         };
         let streams = Streams::new(limits, Metrics::new("other"));
-        let views = Views::new(Arc::clone(&store), None, streams, Duration::from_secs(15));
+        Views::new(store, None, streams, Duration::from_secs(15))
+    }
+
+    #[tokio::test]
+    async fn a_hundred_readers_of_a_log_that_is_down_are_one_line() {
+        let lines = reports::tests::Lines::default();
+        let _captured = tracing::subscriber::set_default(lines.clone());
+        let log = Engine::new(Duration::from_secs(15)).gateway();
+        let views = views_of(Arc::clone(&log) as Arc<dyn LogStore>);
+        let id = StreamId::random().unwrap();
+        log.set(Fault::Down);
+        for _ in 0..100 {
+            let found = views.find(&id, |_| true).await;
+            assert_eq!(found.err(), Some(ApiError::LOG_UNAVAILABLE));
+        }
+        assert_eq!(lines.count(), 1);
+        log.set(None);
+        for _ in 0..2 {
+            let found = views.find(&id, |_| true).await;
+            assert_eq!(found.err(), Some(ApiError::STREAM_NOT_FOUND));
+        }
+        assert_eq!(lines.count(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_a_producer_is_about_to_write_is_waited_for() {
+        let engine = Engine::new(Duration::from_secs(15));
+        let (log, producer) = (engine.gateway(), engine.gateway());
+        let views = views_of(log);
+        let (late, never) = (StreamId::random().unwrap(), StreamId::random().unwrap());
+        let lacks = Duration::from_secs(4);
+        let begin = || {
+            engine.lack_streams(lacks);
+            Instant::now()
+        };
+        let started = begin();
+        let written = tokio::spawn({
+            let id = late.clone();
+            async move {
+                sleep(Duration::from_secs(2)).await;
+                let meta = Meta::new("/v1/chat/completions", 7);
+                producer.open(&id, &meta).await.unwrap()
+            }
+        });
+        let found = views.find(&late, |_| true).await;
+        assert!(found.is_ok() && started.elapsed() < Duration::from_secs(3));
+        let _writer = written.await.unwrap();
+        let started = begin();
+        let unknown = views.find(&never, |_| true).await;
+        assert_eq!(unknown.err(), Some(ApiError::STREAM_NOT_FOUND));
+        assert!(
+            started.elapsed() >= lacks,
+            "not before producers had the time"
+        );
+        // A log that never recovers is unavailable.
+        engine.lack_streams(10 * LACK_TIMEOUT);
+        let unknown = views.find(&never, |_| true).await;
+        assert_eq!(unknown.err(), Some(ApiError::LOG_RECOVERING));
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_complete_when_it_is_found_and_ends_with_its_view() {
+        let store: Arc<dyn LogStore> = Arc::new(MemoryLog::new(MemoryOptions::default()));
+        let views = views_of(Arc::clone(&store));
         let id = StreamId::random().unwrap();
         let meta = Meta::new("/v1/chat/completions", 7);
         let mut writer = store.open(&id, &meta).await.unwrap();
@@ -233,7 +338,7 @@ mod tests {
             journals.push(found.view.journal().clone());
         }
         assert_eq!(seqs, [Seq(1), Seq(2), Seq(3)]);
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
         let tails: Vec<_> = journals.iter().map(Journal::tail).collect();
         assert_eq!(tails, seqs, "nothing follows the stream without a view");
         writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();

@@ -1,4 +1,9 @@
 //! Claims on idempotency keys: one message for each key, exchanged by comparison.
+//!
+//! Until its stream is open, the holder renews a claim by claiming again. It is void once it has not changed for a lease, by the
+//! rules by which a producer is declared lost.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use unbraid_log::{Claim, ClaimKey, LogError, LogStatus, StreamId};
@@ -7,6 +12,7 @@ use crate::{
     api::{Ack, Store, Stored},
     entry::{decode_value, value_draft},
     inner::Inner,
+    leases::Observed,
 };
 
 /// What is stored for a key.
@@ -15,6 +21,8 @@ struct Held {
     /// The stream that holds it; `None` after it was released.
     id: Option<StreamId>,
     fingerprint: [u8; 32],
+    /// After how many milliseconds without a renewal it ends, until its stream is open.
+    lease_ms: u64,
 }
 
 /// The name of such messages.
@@ -40,25 +48,43 @@ impl Inner {
         let held = Held {
             id: id.cloned(),
             fingerprint: key.fingerprint,
+            lease_ms: u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX),
         };
         let draft = value_draft(self.names.claim(key), NAME, &held).after(sequence);
         let ack = self.api.publish_anew(draft).await?;
         Ok(matches!(ack, Ack::Stored(_)))
     }
 
+    /// Claims a key, or renews the claim.
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
+        self.claim_or(key, id, true).await
+    }
+
+    /// Keeps the claim of a stream that is opened, if no other stream holds it.
+    pub(crate) async fn keep_claim(&self, key: &ClaimKey, id: &StreamId) -> Result<(), LogError> {
+        self.claim_or(key, id, false).await.map(drop)
+    }
+
+    async fn claim_or(
+        &self,
+        key: &ClaimKey,
+        id: &StreamId,
+        renews: bool,
+    ) -> Result<Claim, LogError> {
         if self.exchange(key, Some(id), 0).await? {
             return Ok(Claim::Acquired);
         }
         for _ in 0..MAX_ROUNDS {
+            let epoch = self.api.connection.epoch();
             let sequence = match self.held(key).await? {
                 None => 0,
-                Some((stored, Held { id: None, .. })) => stored.sequence,
-                Some((stored, held)) => match held.id {
-                    Some(holder) if holder == *id => return Ok(Claim::Acquired),
-                    Some(holder) if self.holds(&holder, &stored).await? => {
+                Some((stored, held)) => match &held.id {
+                    Some(holder) if holder == id && !renews => return Ok(Claim::Acquired),
+                    Some(holder)
+                        if holder != id && self.holds(holder, &stored, &held, epoch).await? =>
+                    {
                         return Ok(Claim::Held {
-                            id: holder,
+                            id: holder.clone(),
                             fingerprint: held.fingerprint,
                         });
                     }
@@ -74,22 +100,34 @@ impl Inner {
         ))
     }
 
-    /// Whether a stream still holds the claim that was stored for it: for as long as it is kept, and for a while if it is
-    /// not opened.
-    async fn holds(&self, holder: &StreamId, claim: &Stored) -> Result<bool, LogError> {
-        Ok(match self.status(holder).await? {
-            LogStatus::Expired { .. } => false,
-            LogStatus::Unknown => {
-                let now = self.server_time().await?;
-                now < claim.time + self.options.claim_pending
-            }
-            _ => true,
-        })
-    }
-
-    /// Keeps the claim of a stream that is opened, if no other stream holds it.
-    pub(crate) async fn keep_claim(&self, key: &ClaimKey, id: &StreamId) -> Result<(), LogError> {
-        self.claim(key, id).await.map(drop)
+    /// Whether a stream still holds the claim that was stored for it on this connection: for as long as it is kept, and while
+    /// its gateway renews the claim if it is not opened.
+    async fn holds(
+        &self,
+        holder: &StreamId,
+        claim: &Stored,
+        held: &Held,
+        epoch: u64,
+    ) -> Result<bool, LogError> {
+        match self.status(holder).await? {
+            LogStatus::Expired { .. } => return Ok(false),
+            LogStatus::Unknown => {}
+            _ => return Ok(true),
+        }
+        let duration = Duration::from_millis(held.lease_ms);
+        let observed = Observed {
+            sequence: claim.sequence,
+            previous: None,
+            epoch,
+            server: self.api.connection.server(),
+            duration,
+        };
+        if self.claim_leases.observe(holder, observed) >= duration {
+            self.claim_leases.forget(holder);
+            return Ok(false);
+        }
+        let now = self.server_time().await?;
+        Ok(now < claim.time + self.options.claim_pending)
     }
 
     pub(crate) async fn release(&self, key: &ClaimKey, id: &StreamId) -> Result<(), LogError> {

@@ -7,7 +7,10 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use percent_encoding::percent_decode_str;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use crate::{NatsError, NatsOptions, api::Failure};
 
@@ -33,6 +36,8 @@ pub(crate) struct Link {
     /// How often the connection was made.
     pub(crate) epoch: u64,
     pub(crate) is_up: bool,
+    /// When it was made again.
+    pub(crate) again: Option<Instant>,
 }
 
 /// A connection that is made again whenever it fails.
@@ -53,6 +58,7 @@ impl Connection {
         let (sender, link) = watch::channel(Link {
             epoch: 0,
             is_up: true,
+            again: None,
         });
         let mut connect = ConnectOptions::new()
             .name(format!("unbraid {gateway}"))
@@ -100,6 +106,12 @@ impl Connection {
         self.link.borrow().epoch
     }
 
+    /// Whether there was no connection at some moment within this time.
+    pub(crate) fn was_away_within(&self, time: Duration) -> bool {
+        let link = *self.link.borrow();
+        !link.is_up || link.again.is_some_and(|again| again.elapsed() < time)
+    }
+
     /// Waits briefly until the server is connected. Without this, the client would keep a request, and send it when nobody
     /// waits for it any more.
     pub(crate) async fn ready(&self) -> Result<(), Failure> {
@@ -119,6 +131,7 @@ impl Connection {
 fn note(sender: &watch::Sender<Link>, event: &Event) {
     match event {
         Event::Connected => sender.send_modify(|link| {
+            link.again = (link.epoch > 0).then(Instant::now);
             link.epoch += 1;
             link.is_up = true;
         }),

@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     /// The name of this gateway.
     pub(crate) gateway: String,
     pub(crate) leases: Leases,
+    /// Those of the claims whose streams are not open yet.
+    pub(crate) claim_leases: Leases,
     pub(crate) commands: CommandQueue,
     /// The tokens of streams whose opening has no known result.
     unsure: Mutex<HashMap<StreamId, String>>,
@@ -64,6 +66,7 @@ impl Inner {
             options,
             gateway,
             leases: Leases::default(),
+            claim_leases: Leases::default(),
             commands,
             unsure: Mutex::default(),
             clock: Mutex::default(),

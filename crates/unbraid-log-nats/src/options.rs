@@ -35,7 +35,8 @@ pub struct NatsOptions {
     /// The name of this gateway, to which commands are addressed: up to 64 characters of `A-Z a-z 0-9 _ -`. Two gateways
     /// must not have the same name. Random by default.
     pub gateway: Option<String>,
-    /// How long a claim is kept whose stream is not opened. 15 minutes by default.
+    /// How long a claim is kept that is not repeated, and whose stream is not opened; it is void after a lease, unless there was
+    /// an outage. 15 minutes by default.
     pub claim_pending: Duration,
     /// A file with the credentials of a user (`.creds`), for servers that use JWT. A user and a password, or a token, are
     /// part of the URL.
@@ -98,8 +99,7 @@ impl NatsOptions {
         self
     }
 
-    /// Sets how long a claim is kept whose stream is not opened: longer than any request waits for its answer to begin, or
-    /// the same request is sent twice.
+    /// Sets how long a claim is kept that is not repeated, and whose stream is not opened.
     ///
     /// # Examples
     ///

@@ -1,11 +1,12 @@
 //! `NatsLog`: the log and its options.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, future::ready, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use unbraid_log::{
     Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
-    StreamId, internal::CommandQueue,
+    StreamId,
+    internal::{CommandQueue, REPAIR_TIME},
 };
 
 use crate::{
@@ -170,6 +171,12 @@ impl LogStore for NatsLog {
 
     fn status<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
         within(self.inner.status(id)).boxed()
+    }
+
+    fn may_lack_streams(&self) -> BoxFuture<'_, bool> {
+        // A restart of the server ends every connection.
+        let connection = &self.inner.api.connection;
+        ready(connection.was_away_within(REPAIR_TIME)).boxed()
     }
 
     fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {

@@ -1,4 +1,7 @@
-//! The values of claims: a version byte, the request's fingerprint, and the id of its stream.
+//! The values of claims: a byte for the kind, the request's fingerprint, and the id of its stream.
+//!
+//! A claim whose stream is not open yet has a lease, which its holder renews by claiming again. It is void once the lease has
+//! expired, by the rules by which a producer is declared lost.
 
 use std::time::Duration;
 
@@ -8,13 +11,20 @@ use unbraid_log::{Claim, ClaimKey, LogError, StreamId};
 use crate::{
     entry::foreign,
     inner::{Inner, millis},
-    script::{KEEP_CLAIM, RELEASE_CLAIM, Request},
+    script::{CLAIM, KEEP_CLAIM, RELEASE_CLAIM, Request, Script},
 };
 
-const VERSION: u8 = 1;
+/// What a claim is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// That of a stream which is open.
+    Kept = 1,
+    /// That of a request whose stream is not open yet.
+    Pending = 2,
+}
 
-fn encode(key: &ClaimKey, id: &StreamId) -> Vec<u8> {
-    let mut value = vec![VERSION];
+fn encode(kind: Kind, key: &ClaimKey, id: &StreamId) -> Vec<u8> {
+    let mut value = vec![kind as u8];
     value.extend_from_slice(&key.fingerprint);
     value.extend_from_slice(id.as_str().as_bytes());
     value
@@ -22,7 +32,7 @@ fn encode(key: &ClaimKey, id: &StreamId) -> Vec<u8> {
 
 fn decode(value: &[u8]) -> Result<(StreamId, [u8; 32]), LogError> {
     match value.split_first() {
-        Some((&VERSION, rest)) => {
+        Some((&kind, rest)) if kind == Kind::Kept as u8 || kind == Kind::Pending as u8 => {
             let (fingerprint, id) = rest
                 .split_first_chunk()
                 .ok_or_else(|| foreign("the claim is too short"))?;
@@ -38,41 +48,34 @@ fn decode(value: &[u8]) -> Result<(StreamId, [u8; 32]), LogError> {
 }
 
 impl Inner {
+    fn claim_request(&self, script: &'static Script, key: &ClaimKey) -> Request {
+        let [claim, lease] = self.keys.claim_and_lease(key);
+        Request::script(script, &[&claim, &lease])
+    }
+
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
-        let set = Request::command("SET")
-            .arg(self.keys.claim(key))
-            .arg(encode(key, id))
-            .arg(("NX", "GET", "PX"))
-            .arg(millis(self.options.claim_pending));
+        let lease = self.options.lease;
+        // While the server did not answer, the holder could not renew. It does so within a third of a lease. A request that waits
+        // for the key asks often enough.
+        let has_contact = self.link.has_answered_for(lease / 2);
+        let may_judge = has_contact && !self.link.has_recovered_within(lease);
+        let request = self
+            .claim_request(&CLAIM, key)
+            .arg(encode(Kind::Pending, key, id))
+            .arg(id.as_str())
+            .arg(millis(self.options.claim_pending))
+            .arg(millis(lease))
+            .arg(i32::from(may_judge));
+        // Each attempt writes, so the replicas that confirm it have the earlier ones.
         let replicas = self.options.replicas;
-        match self.link.call_confirmed(&set, replicas).await? {
+        match self.link.call_confirmed(&request, replicas).await? {
             Value::Nil => Ok(Claim::Acquired),
             Value::BulkString(value) => {
-                let (holder, fingerprint) = decode(&value)?;
-                if holder != *id {
-                    return Ok(Claim::Held {
-                        id: holder,
-                        fingerprint,
-                    });
-                }
-                self.confirm_earlier_writes().await?;
-                Ok(Claim::Acquired)
+                let (id, fingerprint) = decode(&value)?;
+                Ok(Claim::Held { id, fingerprint })
             }
             _ => Err(foreign("the claim's answer")),
         }
-    }
-
-    /// `WAIT` concerns the writes of its own connection, and an earlier attempt may have used another one. Replication has one
-    /// order, so a new write covers all earlier ones.
-    async fn confirm_earlier_writes(&self) -> Result<(), LogError> {
-        let replicas = self.options.replicas;
-        if replicas > 0 {
-            let write = Request::command("SET")
-                .arg(self.keys.confirmed())
-                .arg((1, "PX", 1000));
-            self.link.call_confirmed(&write, replicas).await?;
-        }
-        Ok(())
     }
 
     /// Keeps the claim of a stream that is opened, for this long.
@@ -82,8 +85,9 @@ impl Inner {
         id: &StreamId,
         duration: Duration,
     ) -> Result<(), LogError> {
-        let request = Request::script(&KEEP_CLAIM, &[&self.keys.claim(key)])
-            .arg(encode(key, id))
+        let request = self
+            .claim_request(&KEEP_CLAIM, key)
+            .arg(encode(Kind::Kept, key, id))
             .arg(id.as_str())
             .arg(millis(duration));
         self.link.call(&request).await?;
@@ -91,7 +95,7 @@ impl Inner {
     }
 
     pub(crate) async fn release(&self, key: &ClaimKey, id: &StreamId) -> Result<(), LogError> {
-        let request = Request::script(&RELEASE_CLAIM, &[&self.keys.claim(key)]).arg(id.as_str());
+        let request = self.claim_request(&RELEASE_CLAIM, key).arg(id.as_str());
         self.link.call(&request).await?;
         Ok(())
     }
@@ -105,13 +109,15 @@ mod tests {
     fn a_claim_is_read_as_it_was_written() {
         let key = ClaimKey::new("p", "/", "k", [7; 32]);
         let id = StreamId::random().unwrap();
-        let mut value = encode(&key, &id);
-        assert_eq!(decode(&value), Ok((id, [7; 32])));
-        value[0] = 2;
-        let later = LogError::UnsupportedVersion { version: 2 };
-        assert_eq!(decode(&value), Err(later));
-        assert!(decode(&[VERSION; 20]).is_err());
-        assert!(decode(&[VERSION; 40]).is_err());
+        for kind in [Kind::Kept, Kind::Pending] {
+            let mut value = encode(kind, &key, &id);
+            assert_eq!(decode(&value), Ok((id.clone(), [7; 32])));
+            value[0] = 3;
+            let later = LogError::UnsupportedVersion { version: 3 };
+            assert_eq!(decode(&value), Err(later));
+            assert!(decode(&[kind as u8; 20]).is_err());
+            assert!(decode(&[kind as u8; 40]).is_err());
+        }
         assert!(decode(b"").is_err());
     }
 }

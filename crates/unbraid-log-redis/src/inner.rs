@@ -7,7 +7,7 @@ use std::{
 
 use redis::Value;
 use tokio::time::timeout;
-use unbraid_log::{End, LogError, LogStatus, Meta, StreamEnd, StreamId};
+use unbraid_log::{End, LogError, LogStatus, Meta, StreamEnd, StreamId, internal::REPAIR_TIME};
 
 use crate::{
     RedisOptions,
@@ -20,6 +20,7 @@ use crate::{
     keys::Keys,
     link::Link,
     script::{ERASE, OPEN, Request, SEAL_LOST, STATUS, Script},
+    server,
 };
 
 /// How long a stream is kept that nobody seals, and how much longer its meta data is.
@@ -136,6 +137,22 @@ impl Inner {
         match log {
             None => Ok(Found::new(LogStatus::Expired { meta })),
             Some(log) => found(meta, log),
+        }
+    }
+
+    /// Whether producers may be about to write again what the server did not take, or has lost: it was started a moment ago,
+    /// or this gateway had no answer from it.
+    pub(crate) async fn may_lack_streams(&self) -> bool {
+        if self.link.has_failed_within(REPAIR_TIME) {
+            return true;
+        }
+        let info = Request::command("INFO").arg("server");
+        match self.link.call(&info).await {
+            // Whole seconds, which may be less than one late.
+            Ok(info) => server::uptime(&info).is_some_and(|uptime| uptime <= REPAIR_TIME),
+            // A user may lack the permission.
+            Err(Failure::Server(_)) => false,
+            Err(_) => true,
         }
     }
 

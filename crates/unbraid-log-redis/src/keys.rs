@@ -42,8 +42,15 @@ impl Keys {
         }
     }
 
+    /// The claim of a key, and its lease. The braces around the first make both share a hash slot.
+    pub(crate) fn claim_and_lease(&self, key: &ClaimKey) -> [String; 2] {
+        let claim = self.claim(key);
+        let lease = format!("{}:claim-lease:{{{claim}}}", self.prefix);
+        [claim, lease]
+    }
+
     /// A digest, because the name contains a client's own characters, as many as it likes.
-    pub(crate) fn claim(&self, key: &ClaimKey) -> String {
+    fn claim(&self, key: &ClaimKey) -> String {
         let name = digest(&SHA256, key.name().as_bytes());
         let mut text = format!("{}:claim:", self.prefix);
         for byte in name.as_ref() {
@@ -56,11 +63,6 @@ impl Keys {
     /// The commands to a gateway.
     pub(crate) fn commands(&self, gateway: &str) -> String {
         format!("{}:commands:{gateway}", self.prefix)
-    }
-
-    /// A key whose only purpose is to be written.
-    pub(crate) fn confirmed(&self) -> String {
-        format!("{}:confirmed:{}", self.prefix, self.gateway)
     }
 
     /// The key by which a blocked connection of this gateway learns that it has to read another stream.

@@ -109,6 +109,8 @@ struct Slot {
     state: State,
     backoff: Backoff,
     contact: Contact,
+    /// Whether a warning says that the server cannot be reached.
+    is_reported: bool,
 }
 
 /// The connection for all requests that do not block.
@@ -128,6 +130,7 @@ impl Link {
             state: State::Live(Live::new(connection)),
             backoff: Backoff::new(),
             contact: Contact::new(),
+            is_reported: false,
         };
         Self {
             address,
@@ -170,6 +173,16 @@ impl Link {
     /// Whether the server answers again since less than this time, after it did not.
     pub(crate) fn has_recovered_within(&self, time: Duration) -> bool {
         lock(&self.slot).contact.has_recovered_within(time)
+    }
+
+    /// Whether the server has answered all the time for this long.
+    pub(crate) fn has_answered_for(&self, time: Duration) -> bool {
+        lock(&self.slot).contact.has_answered_for(time)
+    }
+
+    /// Whether a call has failed within this time, or before the first answer within it.
+    pub(crate) fn has_failed_within(&self, time: Duration) -> bool {
+        lock(&self.slot).contact.has_failed_within(time)
     }
 
     async fn attempts(
@@ -286,12 +299,17 @@ impl Slot {
     fn finish_connecting(&mut self, address: &Address, connected: &Result<Arc<Live>, Failure>) {
         self.state = match connected {
             Ok(live) => {
-                tracing::info!(%address, "connected to Redis again");
+                if std::mem::take(&mut self.is_reported) {
+                    tracing::info!(%address, "connected to Redis again");
+                }
                 self.backoff = Backoff::new();
                 State::Live(Arc::clone(live))
             }
             Err(failure) => {
-                tracing::warn!(%address, reason = failure.reason(), "cannot connect to Redis");
+                // Once, although there are several attempts a second.
+                if !std::mem::replace(&mut self.is_reported, true) {
+                    tracing::warn!(%address, reason = failure.reason(), "cannot connect to Redis");
+                }
                 State::Broken {
                     retry_at: Instant::now() + self.backoff.next(),
                     failure: failure.clone(),

@@ -162,6 +162,10 @@ impl LogStore for RedisLog {
         async { Ok(self.inner.find(id).await?.status) }.boxed()
     }
 
+    fn may_lack_streams(&self) -> BoxFuture<'_, bool> {
+        self.inner.may_lack_streams().boxed()
+    }
+
     fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
         within_a_second(self.inner.seal_lost(id)).boxed()
     }

@@ -32,7 +32,8 @@ pub struct RedisOptions {
     pub replicas: u32,
     /// The name under which this gateway receives commands. Random by default.
     pub gateway: Option<String>,
-    /// How long a claim is kept whose stream is not opened. 15 minutes by default.
+    /// How long a claim is kept that is not repeated, and whose stream is not opened; it is void after a lease, unless there was
+    /// an outage. 15 minutes by default.
     pub claim_pending: Duration,
     /// Certificates in PEM that a `rediss` server's has to be signed by. The system's by default.
     pub root_certificates: Option<Vec<u8>>,
@@ -75,8 +76,7 @@ impl RedisOptions {
         self
     }
 
-    /// Sets how long a claim is kept whose stream is not opened: longer than any request waits for its answer to begin, or
-    /// the same request is sent twice.
+    /// Sets how long a claim is kept that is not repeated, and whose stream is not opened.
     ///
     /// # Examples
     ///

@@ -37,10 +37,11 @@ scripts! {
     APPEND = "prelude", "append";
     RENEW = "prelude", "renew";
     SEAL = "prelude", "seal";
-    SEAL_LOST = "prelude", "seal_lost";
+    SEAL_LOST = "prelude", "young", "seal_lost";
     STATUS = "prelude", "status";
     TAIL = "prelude", "tail";
     ERASE = "prelude", "erase";
+    CLAIM = "young", "claim";
     KEEP_CLAIM = "keep_claim";
     RELEASE_CLAIM = "release_claim";
     ADD = "add";

@@ -1,5 +1,7 @@
 //! What is checked about a server before it is used.
 
+use std::{borrow::Cow, time::Duration};
+
 use redis::Value;
 
 use crate::{
@@ -23,9 +25,9 @@ pub(crate) async fn check(
     let mut commands = connection.commands.clone();
     let answer = redis::cmd("INFO").query_async(&mut commands).await;
     let text = match answer {
-        Ok(Value::BulkString(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-        Ok(Value::VerbatimString { text, .. }) => text,
-        Ok(_) => return Err(connect_error(Failure::Answer, address)),
+        Ok(value) => text(&value)
+            .map(Cow::into_owned)
+            .ok_or_else(|| connect_error(Failure::Answer, address))?,
         Err(error) => return Err(request_error(error.into(), "INFO", address)),
     };
     let info = Info(&text);
@@ -38,6 +40,22 @@ pub(crate) async fn check(
     }
     check_permission(connection, address, options).await?;
     Ok(info.warnings(options))
+}
+
+/// The text of an answer.
+fn text(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::BulkString(bytes) => Some(String::from_utf8_lossy(bytes)),
+        Value::VerbatimString { text, .. } => Some(Cow::Borrowed(text)),
+        _ => None,
+    }
+}
+
+/// For how many whole seconds the server has been up, by its answer to `INFO`.
+pub(crate) fn uptime(info: &Value) -> Option<Duration> {
+    let text = text(info)?;
+    let seconds = Info(&text).get("uptime_in_seconds")?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 /// Runs a script that reads keys of the prefix.
@@ -179,6 +197,15 @@ mod tests {
         check_version("6.2.\u{1b}[31m", old("6.2."));
         check_version("", foreign.clone());
         check_version("unstable", foreign);
+    }
+
+    #[test]
+    fn the_uptime_is_a_number_of_seconds() {
+        let uptime_of = |text: &str| uptime(&Value::BulkString(text.into()));
+        let info = "# Server\r\nuptime_in_seconds:7\r\nuptime_in_days:0\r\n";
+        assert_eq!(uptime_of(info), Some(Duration::from_secs(7)));
+        assert_eq!(uptime_of("uptime_in_seconds:x"), None);
+        assert_eq!(uptime(&Value::Nil), None);
     }
 
     #[test]

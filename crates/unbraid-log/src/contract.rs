@@ -159,6 +159,7 @@ checks! {
     streams::an_erased_stream_is_expired,
     streams::a_stream_expires_after_its_ttl,
     claims::one_of_many_claims_is_acquired,
+    claims::a_claim_that_is_repeated_is_kept_without_a_stream,
     claims::a_claim_is_kept_with_its_stream_and_freed_with_it,
     claims::only_the_holder_releases_a_claim,
     claims::commands_reach_the_producer_in_order,

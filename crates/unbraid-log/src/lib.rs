@@ -98,6 +98,9 @@ pub use store::{Appended, Command, LogStatus, LogStore, LogWriter};
 /// Items in this module change in any release, without notice and without a new major version.
 #[doc(hidden)]
 pub mod internal {
+    /// How long after an outage of the log a producer may take to write again what it lacks: the longest pause between two
+    /// attempts, a call that gets no answer, and the one that succeeds.
+    pub const REPAIR_TIME: std::time::Duration = std::time::Duration::from_secs(4);
     pub use crate::commands::{CommandQueue, CommandSender};
     /// A log that fails as a test says.
     #[cfg(feature = "contract")]

@@ -98,6 +98,14 @@ pub trait LogStore: Send + Sync + 'static {
     /// [`LogError::Unavailable`]; an unknown stream is not an error.
     fn status<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>>;
 
+    /// Whether the engine was away, or was emptied, so short a time ago that producers may not have written again what it
+    /// lacks. Then a stream that is unknown to it may exist all the same, and is found a few seconds later.
+    ///
+    /// By default it was not: a log in this process lacks nothing.
+    fn may_lack_streams(&self) -> BoxFuture<'_, bool> {
+        Box::pin(ready(false))
+    }
+
     /// Seals a stream as [`End::ProducerLost`](crate::End::ProducerLost) if, and only if, its lease has expired. Returns the status after it.
     ///
     /// # Errors
@@ -118,8 +126,10 @@ pub trait LogStore: Send + Sync + 'static {
     /// Claims an idempotency key for a stream that is about to be opened. Of several claims at once exactly one is
     /// [`Claim::Acquired`].
     ///
-    /// The claim is kept as long as the stream that [`Meta::claim`] connects with it, and for 15 minutes if that is never
-    /// opened.
+    /// The claim is kept as long as the stream that [`Meta::claim`] connects with it. Until that is opened, its holder has to
+    /// repeat the call more often than a lease lasts: a log of several processes gives the key to the next one that claims
+    /// it once the holder has been silent for a lease, by the rules by which [`seal_lost`](Self::seal_lost) declares a
+    /// producer lost. The holder then gets [`Claim::Held`]. A claim that is not repeated ends after 15 minutes in any log.
     ///
     /// # Errors
     ///

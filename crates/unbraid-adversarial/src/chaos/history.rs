@@ -202,6 +202,22 @@ impl History {
         emptied.any(|(_, window)| window.from <= last && window.end() >= first)
     }
 
+    /// Whether each request for a generation but the last was made by a gateway that died before its stream was in the log.
+    /// Nobody has read its answer, and another gateway takes over its key.
+    pub(super) fn was_taken_over(&self, number: u64) -> bool {
+        let inner = self.inner();
+        let generations = inner
+            .generations
+            .get(&number)
+            .map_or(&[][..], Vec::as_slice);
+        generations.windows(2).all(|pair| {
+            let [first, next] = pair else { return false };
+            let written = inner.written_at_the_latest(first, first.started);
+            let death = inner.death(first, self.lease);
+            death.is_some_and(|death| death <= written && death < next.started)
+        })
+    }
+
     /// Whether nothing more can be produced: the upstream has ended, or the producer is dead.
     pub(super) fn is_over(&self, number: u64) -> bool {
         let inner = self.inner();
@@ -211,6 +227,24 @@ impl History {
                 generation.ended.is_some() || inner.killed.contains_key(&generation.producer)
             })
         })
+    }
+
+    /// When the producer of a stream that the log did not have completely was last alive: its death, or its return from where it
+    /// could not reach the log. Until then it may have renewed its lease, even after the upstream's end.
+    pub(super) fn last_sign_of_life(&self, number: u64) -> Option<Instant> {
+        let inner = self.inner();
+        let generations = inner.generations.get(&number).into_iter().flatten();
+        let signs = generations.flat_map(|generation| {
+            let sealed = inner.sealed_at_the_latest(generation);
+            let killed = inner.killed.get(&generation.producer).copied();
+            let windows = inner.away_windows(generation);
+            let back = windows.filter_map(|(_, window)| window.until);
+            let signs: Vec<_> = killed.into_iter().chain(back).collect();
+            signs
+                .into_iter()
+                .filter(move |sign| sealed.is_none_or(|sealed| *sign <= sealed))
+        });
+        signs.max()
     }
 
     /// Whether nothing is wrong at the moment with the log, or with the gateway that a reader uses.

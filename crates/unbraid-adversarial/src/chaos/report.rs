@@ -27,6 +27,8 @@ pub(super) struct Totals {
     pub(super) slowest_end: Duration,
     /// Generations that were requested again, because an emptied log had forgotten the key of the first request.
     pub(super) forgotten_keys: usize,
+    /// Generations that were requested again, because the gateway of the first request died before its stream was in the log.
+    pub(super) taken_over: usize,
     pub(super) found: Vec<Found>,
 }
 
@@ -268,6 +270,7 @@ impl Summary {
             "bytes": totals.bytes,
             "ends": totals.ends,
             "forgotten_keys": totals.forgotten_keys,
+            "taken_over": totals.taken_over,
             "slowest_end_ms": totals.slowest_end.as_millis(),
             "verdict": serde_json::Map::from_iter(verdict),
             "violations": totals.found.iter().map(Found::json).collect::<Vec<_>>(),
@@ -332,6 +335,10 @@ impl fmt::Display for Summary {
             (
                 "requested again after the log was emptied",
                 totals.forgotten_keys,
+            ),
+            (
+                "requested again after the gateway of the first request died",
+                totals.taken_over,
             ),
         ] {
             writeln!(f, "| {name} | {count} |")?;

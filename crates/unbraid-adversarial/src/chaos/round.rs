@@ -287,6 +287,8 @@ impl Round<'_> {
         let is_forgotten = self.history.has_forgotten_the_request(number);
         if requests > 1 && is_forgotten {
             totals.forgotten_keys += 1;
+        } else if requests > 1 && self.history.was_taken_over(number) {
+            totals.taken_over += 1;
         } else if requests > 1 {
             found(
                 None,

@@ -11,7 +11,6 @@ use crate::{
     api_error::ApiError,
     gateway::Gateway,
     view::{StreamView, Target},
-    views::log_error,
 };
 
 /// Waits for the end of a stream. An answer that was cut is an error, not an answer.
@@ -22,7 +21,7 @@ pub(super) async fn wait(
     ended(view).await;
     let end = match view.journal().end() {
         Some(Ok(end)) => end,
-        Some(Err(error)) => return Err(log_error(error)),
+        Some(Err(error)) => return Err(gateway.inner.views.failed(error)),
         None => return Err(ApiError::LOG_UNAVAILABLE),
     };
     if end.end.is_error() {

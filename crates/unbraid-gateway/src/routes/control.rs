@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api_error::ApiError, gateway::Gateway, limits::CANCEL_TIMEOUT, metrics::UpstreamState,
-    streams::Cancelled, view::StreamView, views::log_error,
+    streams::Cancelled, view::StreamView,
 };
 
 /// `DELETE /v1/streams/{id}/choices/{i}`
@@ -101,7 +101,8 @@ pub(super) async fn erase(
         request_cancel(&gateway, &id, None).await?;
         wait_for(&found.view, |view| view.journal().end().is_some()).await;
     }
-    gateway.inner.store.erase(&id).await.map_err(log_error)?;
+    let erased = gateway.inner.store.erase(&id).await;
+    erased.map_err(|error| gateway.inner.views.failed(error))?;
     Ok(no_content())
 }
 
@@ -118,15 +119,13 @@ async fn request_cancel(
         }
         return Ok(None);
     }
-    let running = gateway.inner.store.status(id).await.map_err(log_error)?;
+    let inner = &gateway.inner;
+    let failed = |error| inner.views.failed(error);
+    let running = inner.store.status(id).await.map_err(failed)?;
     if matches!(running, LogStatus::Running { .. }) {
         let command = Command::Cancel(choice);
-        gateway
-            .inner
-            .store
-            .send_command(id, command)
-            .await
-            .map_err(log_error)?;
+        let sent = inner.store.send_command(id, command).await;
+        sent.map_err(failed)?;
     }
     Ok(None)
 }

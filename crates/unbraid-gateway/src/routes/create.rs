@@ -2,6 +2,7 @@
 
 mod attach;
 pub(crate) mod body;
+mod held_claim;
 mod idempotent;
 mod open;
 mod options;

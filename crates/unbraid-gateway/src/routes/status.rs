@@ -11,7 +11,7 @@ use axum::{
 };
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::JoinError;
-use unbraid_log::{LogStatus, StreamId};
+use unbraid_log::{End, LogStatus, StreamId};
 
 use super::{
     Answer,
@@ -63,17 +63,23 @@ pub(super) async fn current(
     status_object(gateway, id, found, running).await
 }
 
-/// Writes the status object. The usage so far is found by decoding the stream, which must not hold up other tasks.
+/// Writes the status object. The usage so far, and how the choices of a lost stream ended, are found by decoding the stream, which
+/// must not hold up other tasks. Otherwise nothing is decoded, and the status does not wait behind those that are.
 async fn status_object(
     gateway: &Gateway,
     id: &StreamId,
     found: Found,
     running: &'static str,
 ) -> Status {
+    let end = found.view.journal().end();
+    let has_own_end = matches!(&end, Some(Ok(end)) if end.end != End::ProducerLost);
     let write = {
         let (gateway, id) = (gateway.clone(), id.clone());
         move || write_status(&gateway, &id, &found, running)
     };
+    if has_own_end {
+        return write();
+    }
     let written = gateway.inner.decoding.run(write).await;
     match written.map_err(JoinError::try_into_panic) {
         Ok(status) => status,

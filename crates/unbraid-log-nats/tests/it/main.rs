@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod chaos;
+mod claims;
 mod contract;
 mod expiry;
 mod faults;

@@ -74,8 +74,10 @@ impl Task {
                 },
                 Err(failure) => failure,
             };
-            let (address, reason) = (&self.address, failure.reason());
-            tracing::warn!(%address, reason, "readers wait for a connection to Redis");
+            if self.broken_since.is_none() {
+                let (address, reason) = (&self.address, failure.reason());
+                tracing::warn!(%address, reason, "readers wait for a connection to Redis");
+            }
             if self.give_up_or_retire() {
                 return;
             }

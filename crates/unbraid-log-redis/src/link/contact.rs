@@ -11,17 +11,24 @@ const OUTAGE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Contact {
     answered: Instant,
+    /// Since when no two answers were as far apart as an outage lasts.
+    since: Instant,
     has_failed: bool,
     /// The end of the last outage.
     recovered: Option<Instant>,
+    /// The first answer after the last failure, however short.
+    answered_again: Option<Instant>,
 }
 
 impl Contact {
     pub(super) fn new() -> Self {
+        let now = Instant::now();
         Self {
-            answered: Instant::now(),
+            answered: now,
+            since: now,
             has_failed: false,
             recovered: None,
+            answered_again: None,
         }
     }
 
@@ -32,8 +39,14 @@ impl Contact {
             self.has_failed = true;
             return;
         }
-        if self.has_failed && now - self.answered >= OUTAGE {
-            self.recovered = Some(now);
+        if now - self.answered >= OUTAGE {
+            self.since = now;
+        }
+        if self.has_failed {
+            self.answered_again = Some(now);
+            if now - self.answered >= OUTAGE {
+                self.recovered = Some(now);
+            }
         }
         self.answered = now;
         self.has_failed = false;
@@ -44,6 +57,17 @@ impl Contact {
         self.recovered
             .is_some_and(|recovered| recovered.elapsed() < time)
     }
+
+    /// Whether the server has answered all the time for this long. Of a time in which nothing was asked that is not known.
+    pub(super) fn has_answered_for(&self, time: Duration) -> bool {
+        self.answered.elapsed() < OUTAGE && self.since.elapsed() >= time
+    }
+
+    /// Whether a call has failed within this time, or before the first answer within it.
+    pub(super) fn has_failed_within(&self, time: Duration) -> bool {
+        let again = self.answered_again;
+        self.has_failed || again.is_some_and(|again| again.elapsed() < time)
+    }
 }
 
 #[cfg(test)]
@@ -53,6 +77,21 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_server_that_is_asked_is_known_to_answer() {
+        let mut contact = Contact::new();
+        for _ in 0..6 {
+            assert!(!contact.has_answered_for(3 * SECOND));
+            advance(SECOND / 2).await;
+            contact.note(true);
+        }
+        assert!(contact.has_answered_for(3 * SECOND));
+        advance(SECOND).await;
+        assert!(!contact.has_answered_for(3 * SECOND));
+        contact.note(true);
+        assert!(!contact.has_answered_for(SECOND));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_outage_is_a_failure_and_a_second_without_an_answer() {
@@ -66,7 +105,11 @@ mod tests {
         advance(SECOND / 2).await;
         contact.note(true);
         assert!(!contact.has_recovered_within(SECOND));
+        assert!(contact.has_failed_within(SECOND));
+        advance(SECOND).await;
+        assert!(!contact.has_failed_within(SECOND));
         contact.note(false);
+        assert!(contact.has_failed_within(SECOND));
         advance(2 * SECOND).await;
         contact.note(true);
         assert!(contact.has_recovered_within(SECOND));

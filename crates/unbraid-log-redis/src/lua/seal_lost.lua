@@ -10,10 +10,7 @@ local tail = tail_of(id)
 if not tail then
   return 'foreign'
 end
--- While the server was down, no producer could renew: a lease that expired meanwhile proves nothing.
-local info = redis.pcall('INFO', 'server')
-local uptime = type(info) == 'string' and string.match(info, 'uptime_in_seconds:(%d+)')
-if uptime and uptime * 1000 < tonumber(ARGV[4]) then
+if is_young(ARGV[4]) then
   return 'live'
 end
 finish(ARGV[1], tail, ARGV[2], ARGV[3])

@@ -94,6 +94,7 @@ checks! {
     an_erased_stream_is_expired
     a_stream_expires_after_its_ttl
     one_of_many_claims_is_acquired
+    a_claim_that_is_repeated_is_kept_without_a_stream
     a_claim_is_kept_with_its_stream_and_freed_with_it
     only_the_holder_releases_a_claim
     commands_reach_the_producer_in_order

@@ -210,5 +210,5 @@ async fn the_keys_of_every_command_and_script_share_a_hash_slot() {
         assert!(seen.contains_key(name), "{name} is not tested: {seen:?}");
     }
     // All scripts were loaded, and so they were called.
-    assert_eq!(seen.get("SCRIPT"), Some(&11), "{seen:?}");
+    assert_eq!(seen.get("SCRIPT"), Some(&12), "{seen:?}");
 }

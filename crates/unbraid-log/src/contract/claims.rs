@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use unbraid_core::ChoiceIndex;
 
 use super::{
@@ -45,6 +45,31 @@ pub(super) async fn one_of_many_claims_is_acquired(engine: &dyn Engine) {
         Ok(Claim::Acquired),
         "repeated"
     );
+}
+
+pub(super) async fn a_claim_that_is_repeated_is_kept_without_a_stream(engine: &dyn Engine) {
+    let (log, other) = (engine.gateway().await, engine.gateway().await);
+    let (key, id) = (new_key(), new_id());
+    assert_eq!(log.claim(&key, &id).await, Ok(Claim::Acquired));
+    let held = Claim::Held {
+        id: id.clone(),
+        fingerprint: key.fingerprint,
+    };
+    for _ in 0..9 {
+        assert_eq!(other.claim(&key, &new_id()).await, Ok(held.clone()));
+        sleep(engine.lease() / 3).await;
+        assert_eq!(log.claim(&key, &id).await, Ok(Claim::Acquired));
+    }
+    // A stream that is opened does not need the repetitions.
+    let meta = meta().with_claim(key.clone());
+    let mut writer = log.open(&id, &meta).await.expect("a new id");
+    for _ in 0..6 {
+        assert_eq!(other.claim(&key, &new_id()).await, Ok(held.clone()));
+        sleep(engine.lease() / 3).await;
+        assert_eq!(writer.renew().await, Ok(()));
+    }
+    assert_eq!(other.claim(&key, &new_id()).await, Ok(held));
+    assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
 }
 
 pub(super) async fn a_claim_is_kept_with_its_stream_and_freed_with_it(engine: &dyn Engine) {

@@ -33,6 +33,8 @@ pub enum Fault {
     Late(Duration),
     /// It takes this time.
     Slow(Duration),
+    /// It is carried out, and its answer takes this time.
+    SlowAnswer(Duration),
 }
 
 /// The streams, and the gateways that use them.
@@ -45,8 +47,18 @@ pub struct Engine {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) streams: HashMap<StreamId, Stream>,
-    pub(super) claims: HashMap<String, (StreamId, [u8; 32])>,
+    pub(super) claims: HashMap<String, Held>,
+    /// Until when it may lack streams.
+    pub(super) lacks_until: Option<Instant>,
     pub(super) gateways: Vec<mpsc::UnboundedSender<(StreamId, Command)>>,
+}
+
+/// Who holds a claim.
+pub(super) struct Held {
+    pub(super) id: StreamId,
+    pub(super) fingerprint: [u8; 32],
+    /// When it ends, unless it is repeated. A claim whose stream is open does not.
+    pub(super) until: Option<Instant>,
 }
 
 pub(super) struct Stream {
@@ -127,6 +139,17 @@ impl Engine {
                 stream.records.remove(0);
             }
         }
+    }
+
+    /// Says for this long that it may lack streams, as an engine does after an outage.
+    pub fn lack_streams(&self, time: Duration) {
+        self.state().lacks_until = Some(Instant::now() + time);
+    }
+
+    /// The streams that hold a claim.
+    pub fn holders(&self) -> Vec<StreamId> {
+        let state = self.state();
+        state.claims.values().map(|held| held.id.clone()).collect()
     }
 
     /// Forgets everything.

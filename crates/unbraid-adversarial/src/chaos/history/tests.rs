@@ -140,3 +140,65 @@ async fn a_memory_log_dies_with_its_gateway() {
     let allowed = history.allowed(1);
     assert!(allowed.log_lost && !allowed.producer_lost);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_second_request_is_excused_by_a_death_before_the_stream_is_in_the_log() {
+    let second = GatewayId {
+        slot: 1,
+        incarnation: 0,
+    };
+    let (history, _) = generation();
+    assert!(history.was_taken_over(1), "there is one");
+    history.generation_started(1, second);
+    assert!(!history.was_taken_over(1), "its gateway lives");
+    // The gateway dies at once, or when the log has had the stream for long, or after the second request.
+    for (death, next, is_excused) in [(0.1, 6.0, true), (5.0, 11.0, false), (6.5, 6.0, false)] {
+        let (history, _) = generation();
+        let mut now = 0.0;
+        let mut events = [(death, true), (next, false)];
+        events.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (time, is_death) in events {
+            seconds(time - now).await;
+            now = time;
+            if is_death {
+                history.killed(PRODUCER);
+            } else {
+                history.generation_started(1, second);
+            }
+        }
+        assert_eq!(history.was_taken_over(1), is_excused, "{death} {next}");
+    }
+    // While the log is down, the stream cannot be in it.
+    let (history, _) = generation();
+    let outage = history.outage(Outage::Down);
+    seconds(5.0).await;
+    history.killed(PRODUCER);
+    history.outage_over(outage);
+    seconds(5.0).await;
+    history.generation_started(1, second);
+    assert!(history.was_taken_over(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_producer_that_comes_back_before_its_stream_is_sealed_is_a_sign_of_life() {
+    let (history, token) = generation();
+    assert_eq!(history.last_sign_of_life(1), None);
+    seconds(1.0).await;
+    let partition = history.away(PRODUCER, Away::Partitioned);
+    seconds(1.0).await;
+    history.generation_ended(1, token);
+    assert!(history.is_over(1));
+    seconds(3.0).await;
+    history.back(partition);
+    let back = Instant::now();
+    assert_eq!(history.last_sign_of_life(1), Some(back));
+    seconds(0.5).await;
+    history.killed(PRODUCER);
+    assert_eq!(history.last_sign_of_life(1), Some(Instant::now()));
+    // A producer that has sealed its log does not matter any more.
+    let (history, token) = generation();
+    history.generation_ended(1, token);
+    seconds(3.0).await;
+    history.killed(PRODUCER);
+    assert_eq!(history.last_sign_of_life(1), None);
+}

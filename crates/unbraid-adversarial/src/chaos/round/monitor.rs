@@ -71,6 +71,7 @@ impl<'a> Monitor<'a> {
             for (index, (received, task)) in readers.iter().enumerate() {
                 if received.is_done() {
                     if let Some((_, since)) = waiting.remove(&index) {
+                        let since = self.last_sign_of_life(received, since);
                         watched.slowest = watched.slowest.max(since.elapsed());
                     }
                     continue;
@@ -97,7 +98,7 @@ impl<'a> Monitor<'a> {
                 if self.is_judged_by_gateway && entry.0 != gateway {
                     *entry = (gateway, Instant::now());
                 }
-                let since = entry.1;
+                let since = self.last_sign_of_life(received, entry.1);
                 if since.elapsed() > self.limit {
                     task.abort();
                     received.finish(Finish::Hung);
@@ -109,6 +110,13 @@ impl<'a> Monitor<'a> {
             }
             sleep(INTERVAL).await;
         }
+    }
+
+    /// From when on the lease of a stream counts for a reader that waits since this time.
+    fn last_sign_of_life(&self, received: &Received, since: Instant) -> Instant {
+        let number = received.stream.answer.number;
+        let sign = self.history.last_sign_of_life(number);
+        sign.map_or(since, |sign| sign.max(since))
     }
 
     /// Whether nothing more can be produced for a reader, and nothing but its gateway delays its end.

@@ -9,6 +9,7 @@ use unbraid_log::{Claim, ClaimKey, LogStatus, StreamId};
 use super::{
     Create,
     attach::{Attach, Form, mark_replayed},
+    held_claim::{HeldClaim, Lost},
     new_id,
     open::{Opening, release, release_later, start_later},
 };
@@ -21,11 +22,11 @@ use crate::{
     limits::FAR,
     routes::Answer,
     streams::ReaderPermit,
-    views::log_error,
 };
 
-/// How often a request that another gateway has not answered is checked.
+/// How often a request that another gateway has not answered is checked: less and less.
 const RECHECK: Duration = Duration::from_millis(50);
+const MAX_RECHECK: Duration = Duration::from_millis(250);
 
 /// How long the first reader's place is held for the client that opened the stream, so that it does not count as orphaned
 /// between its opening and its first reader.
@@ -37,20 +38,31 @@ impl Create {
         let fingerprint = fingerprint(self.launch.request.body());
         let claim = ClaimKey::new(self.principal.name(), self.endpoint, &key, fingerprint);
         let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout.min(FAR);
+        let mut pause = RECHECK;
         loop {
             // The request is entered before its claim can be found by another.
             let id = new_id()?;
             let pending = self.gateway.inner.pending.enter(&id);
+            let begun = Instant::now();
             let claimed = match self.gateway.inner.store.claim(&claim, &id).await {
                 Ok(claimed) => claimed,
                 Err(error) => {
                     // The claim may have been stored. Left alone, it would keep the key from being used.
                     tokio::spawn(release_later(self.gateway.clone(), claim, id));
-                    return Err(log_error(error));
+                    return Err(self.gateway.inner.views.failed(error));
                 }
             };
+            self.gateway.inner.views.answered();
             let held = match claimed {
-                Claim::Acquired => return self.lead(id, claim, pending).await,
+                Claim::Acquired => {
+                    let held =
+                        HeldClaim::new(self.gateway.clone(), claim.clone(), id.clone(), begun);
+                    match self.lead(id, held, claim.clone(), pending).await {
+                        Some(answer) => return answer,
+                        // Another request holds the key now.
+                        None => continue,
+                    }
+                }
                 Claim::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
                     return Err(ApiError::IDEMPOTENCY_KEY_REUSED);
                 }
@@ -64,7 +76,8 @@ impl Create {
             if Instant::now() >= deadline {
                 return Err(ApiError::UPSTREAM_TIMEOUT);
             }
-            sleep(RECHECK).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(MAX_RECHECK);
         }
     }
 
@@ -72,6 +85,7 @@ impl Create {
     async fn follow(&self, id: StreamId) -> Option<Answer> {
         match self.gateway.inner.pending.wait(&id).await {
             Some(Outcome::Opened(_)) => Some(self.attach(id).await),
+            Some(Outcome::Lost) => None,
             Some(outcome) => Some(replay(outcome)),
             // The log may not have it yet.
             None if self.gateway.inner.streams.local(&id).is_some() => Some(self.attach(id).await),
@@ -80,7 +94,7 @@ impl Create {
                     Some(self.attach(id).await)
                 }
                 Ok(_) => None,
-                Err(error) => Some(Err(log_error(error))),
+                Err(error) => Some(Err(self.gateway.inner.views.failed(error))),
             },
         }
     }
@@ -97,14 +111,21 @@ impl Create {
         attach.answer().await
     }
 
-    /// Does the work. It continues if the client leaves, because others may wait for it, and the client may come back.
-    async fn lead(self, id: StreamId, claim: ClaimKey, pending: PendingRequest) -> Answer {
+    /// Does the work. It continues if the client leaves, because others may wait for it, and the client may come back. `None`
+    /// if another request holds the key now.
+    async fn lead(
+        &self,
+        id: StreamId,
+        held: HeldClaim,
+        claim: ClaimKey,
+        pending: PendingRequest,
+    ) -> Option<Answer> {
         let permit = match self.reserve_kept().await {
             Ok(permit) => permit,
             Err(error) => {
                 release(self.gateway.clone(), claim, id).await;
                 pending.finish(Outcome::Failed(error));
-                return Err(error);
+                return Some(Err(error));
             }
         };
         let form = self.form();
@@ -118,8 +139,12 @@ impl Create {
             id: id.clone(),
             at_once: self.options.responds_async,
         };
-        let outcome = tokio::spawn(leader.run(opening, pending)).await;
-        match outcome.map_err(|_| ApiError::INTERNAL)? {
+        let outcome = tokio::spawn(leader.run(opening, held, pending)).await;
+        let Ok(outcome) = outcome else {
+            return Some(Err(ApiError::INTERNAL));
+        };
+        Some(match outcome {
+            (Outcome::Lost, _) => return None,
             (Outcome::Opened(headers), reader) => {
                 let attach = Attach {
                     gateway: &self.gateway,
@@ -135,7 +160,7 @@ impl Create {
                 attach.answer().await
             }
             (outcome, _) => answer_of(outcome),
-        }
+        })
     }
 }
 
@@ -153,13 +178,17 @@ impl Leader {
     async fn run(
         self,
         opening: Opening,
+        held: HeldClaim,
         pending: PendingRequest,
     ) -> (Outcome, Option<ReaderPermit>) {
-        let (outcome, reader) = match self.work(opening).await {
-            Ok((outcome, reader)) => (outcome, reader),
+        let (outcome, reader) = match self.work(opening, held).await {
+            Ok(Ok((outcome, reader))) => (outcome, reader),
+            Ok(Err(Lost)) => (Outcome::Lost, None),
             Err(error) => (Outcome::Failed(error), None),
         };
-        if !matches!(outcome, Outcome::Opened(_)) {
+        if matches!(outcome, Outcome::Lost) {
+            tracing::warn!(id = %self.id, "another gateway has taken over a request: this one was silent for a lease");
+        } else if !matches!(outcome, Outcome::Opened(_)) {
             // Before the result is known, so that a client that tries again finds the key free.
             release(self.gateway.clone(), self.claim, self.id.clone()).await;
         } else if let Ok(second) = self.gateway.inner.streams.connect(&self.id) {
@@ -172,31 +201,51 @@ impl Leader {
         (outcome, reader)
     }
 
-    async fn work(&self, opening: Opening) -> Result<(Outcome, Option<ReaderPermit>), ApiError> {
+    async fn work(&self, opening: Opening, mut held: HeldClaim) -> Result<Worked, ApiError> {
+        // Before the provider is asked: this process may have been suspended since its claim.
+        let confirmed = held.confirm().await;
+        if let Err(Lost) = confirmed.map_err(|error| self.gateway.inner.views.failed(error))? {
+            return Ok(Err(Lost));
+        }
         let (headers, start) = if self.at_once {
             (HeaderMap::new(), start_later(opening.launch.clone()))
         } else {
-            match opening.launch.send().await? {
+            let launched = match held.during(opening.launch.send()).await {
+                Ok(launched) => launched?,
+                Err(Lost) => return Ok(Err(Lost)),
+            };
+            match launched {
                 Launched::Whole(whole) => {
-                    let whole = whole.buffered().await?;
-                    return Ok((Outcome::Whole(whole), None));
+                    let whole = match held.during(whole.buffered()).await {
+                        Ok(whole) => whole?,
+                        Err(Lost) => return Ok(Err(Lost)),
+                    };
+                    return Ok(Ok((Outcome::Whole(whole), None)));
                 }
                 Launched::Stream { headers, started } => {
+                    // And before its answer becomes a stream. If the log is down now, the stream begins degraded.
+                    if let Ok(Err(Lost)) = held.confirm().await {
+                        return Ok(Err(Lost));
+                    }
                     let start = Box::pin(std::future::ready(Ok(started)));
                     (headers, start as crate::generation::Start)
                 }
             }
         };
         let reader = opening.open(&self.gateway, start).await?;
-        Ok((Outcome::Opened(headers), Some(reader)))
+        held.keep_until_written();
+        Ok(Ok((Outcome::Opened(headers), Some(reader))))
     }
 }
+
+/// The result of the work, and the first reader's place.
+type Worked = Result<(Outcome, Option<ReaderPermit>), Lost>;
 
 fn answer_of(outcome: Outcome) -> Answer {
     match outcome {
         Outcome::Whole(whole) => Ok(whole.into_response()),
         Outcome::Failed(error) => Err(error),
-        Outcome::Opened(_) => Err(ApiError::INTERNAL),
+        Outcome::Opened(_) | Outcome::Lost => Err(ApiError::INTERNAL),
     }
 }
 

@@ -13,7 +13,6 @@ use crate::{
     gateway::Gateway,
     generation::{Generation, GenerationArgs, GenerationLog, RefusedError, Start},
     streams::{ReaderPermit, StreamPermit},
-    views::log_error,
 };
 
 /// The pause between attempts to free a key.
@@ -49,7 +48,8 @@ impl Opening {
             .with_n(n.then_some(choices))
             .with_fan_out(fan_out)
             .with_claim(self.claim.clone());
-        let log = open_log(gateway, &self.id, meta).await.map_err(log_error)?;
+        let log = open_log(gateway, &self.id, meta).await;
+        let log = log.map_err(|error| inner.views.failed(error))?;
         let (registration, commands) =
             self.permit
                 .register(self.id.clone(), self.endpoint, fan_out);

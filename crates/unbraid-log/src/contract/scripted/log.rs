@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Engine, Fault, State, Stream, writer::TestWriter};
+use super::{Engine, Fault, Held, State, Stream, writer::TestWriter};
 use crate::{
     Claim, ClaimKey, Command, End, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
     StreamEnd, StreamId,
@@ -121,6 +121,11 @@ impl TestLog {
                     sleep(time).await;
                     return apply();
                 }
+                Some(Fault::SlowAnswer(time)) => {
+                    let result = apply();
+                    sleep(time).await;
+                    return result;
+                }
                 Some(Fault::Down) => {}
                 Some(Fault::Full) => return Err(LogError::Full),
                 Some(Fault::Hang) => sleep(NO_ANSWER).await,
@@ -159,8 +164,15 @@ impl TestLog {
                 };
             }
             if let Some(claim) = &meta.claim {
-                let held = (key.clone(), claim.fingerprint);
-                state.claims.insert(claim.name().to_owned(), held);
+                let held = Held {
+                    id: key.clone(),
+                    fingerprint: claim.fingerprint,
+                    until: None,
+                };
+                let current = state.claims.get(claim.name());
+                if current.is_none_or(|current| current.id == key) {
+                    state.claims.insert(claim.name().to_owned(), held);
+                }
             }
             state.streams.insert(
                 key,
@@ -232,6 +244,12 @@ impl LogStore for TestLog {
         })
     }
 
+    fn may_lack_streams(&self) -> BoxFuture<'_, bool> {
+        let until = self.0.engine.state().lacks_until;
+        let lacks = until.is_some_and(|until| until > Instant::now());
+        Box::pin(async move { lacks })
+    }
+
     fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
         let id = id.clone();
         self.call(move |state, _| {
@@ -254,7 +272,7 @@ impl LogStore for TestLog {
                 stream.is_erased = true;
                 stream.records.clear();
             }
-            state.claims.retain(|_, (holder, _)| *holder != id);
+            state.claims.retain(|_, held| held.id != id);
             Ok(())
         })
     }
@@ -265,17 +283,29 @@ impl LogStore for TestLog {
         id: &'a StreamId,
     ) -> BoxFuture<'a, Result<Claim, LogError>> {
         let (key, id) = (key.clone(), id.clone());
-        self.call(move |state, _| {
-            let held = (id.clone(), key.fingerprint);
-            let (holder, fingerprint) = state.claims.entry(key.name().to_owned()).or_insert(held);
-            Ok(if *holder == id {
-                Claim::Acquired
-            } else {
-                Claim::Held {
-                    id: holder.clone(),
-                    fingerprint: *fingerprint,
+        self.call(move |state, lease| {
+            let now = Instant::now();
+            let until = Some(now + lease);
+            if let Some(held) = state.claims.get_mut(key.name()) {
+                if held.id == id {
+                    held.until = held.until.and(until);
+                    return Ok(Claim::Acquired);
                 }
-            })
+                if held.until.is_none_or(|until| until > now) {
+                    return Ok(Claim::Held {
+                        id: held.id.clone(),
+                        fingerprint: held.fingerprint,
+                    });
+                }
+            }
+            let fingerprint = key.fingerprint;
+            let held = Held {
+                id,
+                fingerprint,
+                until,
+            };
+            state.claims.insert(key.name().to_owned(), held);
+            Ok(Claim::Acquired)
         })
     }
 
@@ -289,7 +319,7 @@ impl LogStore for TestLog {
             if state
                 .claims
                 .get(key.name())
-                .is_some_and(|(holder, _)| *holder == id)
+                .is_some_and(|held| held.id == id)
             {
                 state.claims.remove(key.name());
             }

@@ -1,0 +1,171 @@
+//! What the operator reads about a log that fails.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use unbraid_log::LogError;
+
+/// The shortest time between two warnings of the same kind.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Reports an outage of the log once, and its end, whatever the number of requests that meet it.
+///
+/// Hundreds of readers connect again each second while the log is down. A line for each would hide all others.
+#[derive(Debug, Default)]
+pub(crate) struct LogReports(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    outage: Option<Outage>,
+    /// When the last outage was reported, and the last record that cannot be read.
+    reported: Option<Instant>,
+    unreadable: Option<Instant>,
+}
+
+/// The log does not answer.
+#[derive(Debug)]
+struct Outage {
+    since: Instant,
+    requests: u64,
+    is_reported: bool,
+}
+
+/// Whether a warning is due, and notes it.
+fn is_due(last: &mut Option<Instant>) -> bool {
+    let is_due = last.is_none_or(|last| last.elapsed() >= PAUSE);
+    if is_due {
+        *last = Some(Instant::now());
+    }
+    is_due
+}
+
+impl LogReports {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is complete before anything that could panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a request that the log could not serve.
+    pub(super) fn failed(&self, error: &LogError) {
+        let mut state = self.state();
+        let State {
+            outage,
+            reported,
+            unreadable,
+        } = &mut *state;
+        if !error.is_temporary() {
+            let is_due = is_due(unreadable);
+            drop(state);
+            if is_due {
+                tracing::warn!(%error, "a stream cannot be read");
+            }
+            return;
+        }
+        let outage = outage.get_or_insert_with(|| Outage {
+            since: Instant::now(),
+            requests: 0,
+            is_reported: false,
+        });
+        outage.requests += 1;
+        let reports = !outage.is_reported && is_due(reported);
+        outage.is_reported |= reports;
+        drop(state);
+        if reports {
+            tracing::warn!(%error, "the log failed: requests that need it get 503");
+        }
+    }
+
+    /// Notes an answer of the log.
+    pub(super) fn answered(&self) {
+        let outage = self.state().outage.take();
+        if let Some(outage) = outage.filter(|outage| outage.is_reported) {
+            let seconds = outage.since.elapsed().as_secs_f32();
+            let requests = outage.requests;
+            tracing::info!(seconds, requests, "the log answers again");
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use tokio::time::advance;
+    use tracing::{
+        Event, Metadata, Subscriber,
+        span::{Attributes, Id, Record},
+    };
+
+    use super::*;
+
+    /// Counts the lines of this thread.
+    #[derive(Default, Clone)]
+    pub(in crate::views) struct Lines(Arc<AtomicUsize>);
+
+    impl Lines {
+        pub(in crate::views) fn count(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Subscriber for Lines {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() <= tracing::Level::INFO && metadata.is_event()
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_reported_once_and_so_is_its_end() {
+        let lines = Lines::default();
+        let _captured = tracing::subscriber::set_default(lines.clone());
+        let (reports, down) = (LogReports::default(), LogError::unavailable("down"));
+        reports.answered();
+        assert_eq!(lines.count(), 0);
+        for _ in 0..100 {
+            reports.failed(&down);
+            advance(PAUSE).await;
+        }
+        assert_eq!(lines.count(), 1, "its begin");
+        reports.answered();
+        reports.answered();
+        assert_eq!(lines.count(), 2, "its end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_fails_and_answers_in_turn_is_reported_at_times() {
+        let lines = Lines::default();
+        let _captured = tracing::subscriber::set_default(lines.clone());
+        let reports = LogReports::default();
+        for _ in 0..100 {
+            reports.failed(&LogError::unavailable("down"));
+            reports.failed(&LogError::UnsupportedVersion { version: 9 });
+            reports.answered();
+        }
+        assert_eq!(lines.count(), 3, "one begin with its end, one record");
+        advance(PAUSE).await;
+        reports.failed(&LogError::unavailable("down"));
+        assert_eq!(lines.count(), 4);
+    }
+}

@@ -1,0 +1,135 @@
+//! Idempotency keys whose gateway dies, or sleeps, before the stream is open.
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::Response;
+use tokio::{sync::Semaphore, task::JoinHandle, time::Instant};
+use unbraid_log::internal::scripted::Fault;
+
+use super::{LEASE, Pair, pair};
+use crate::support::{
+    Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send, stream_of,
+};
+
+/// An answer with the ordinal of its request. The first one waits for a gate before its head.
+async fn slow_first(gate: &Arc<Semaphore>) -> Upstream {
+    let gate = Arc::clone(gate);
+    Upstream::script(move |_, ordinal| {
+        let events = [
+            chunk(0, &format!("answer {ordinal}")),
+            finish(0),
+            "[DONE]".into(),
+        ];
+        let first = (ordinal == 0).then(|| Step::Gate(Arc::clone(&gate)));
+        first.into_iter().chain(stream_of(&events)).collect()
+    })
+    .await
+}
+
+fn post(gateway: &TestGateway) -> JoinHandle<Response> {
+    let request = gateway
+        .post(request(1))
+        .header("idempotency-key", "order-1");
+    tokio::spawn(send(request))
+}
+
+/// The id of a response's stream, if another request opened it, and its text.
+async fn read(response: Response) -> (String, bool, String) {
+    assert_eq!(response.status(), 200);
+    let mut reader = Reader::new(response);
+    let id = reader.header("x-stream-id").unwrap().to_owned();
+    let replayed = reader.header("idempotent-replayed").is_some();
+    let events = reader.rest().await;
+    let text = events.iter().map(|event| event.data.clone()).collect();
+    (id, replayed, text)
+}
+
+async fn requests(pair: &Pair, count: usize) {
+    eventually("the upstream is asked", async || {
+        pair.upstream.seen().len() == count
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_is_held_while_the_provider_thinks_for_longer_than_a_lease() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    let second = post(&pair.b);
+    tokio::time::sleep(LEASE * 2).await;
+    assert!(!second.is_finished());
+    gate.add_permits(1);
+    let (id, replayed, text) = read(first.await.unwrap()).await;
+    assert!(!replayed && text.contains("answer 0"));
+    assert_eq!(read(second.await.unwrap()).await, (id, true, text));
+    assert_eq!(pair.upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_whose_gateway_is_gone_before_the_head_is_taken_over_after_a_lease() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    // For the log it is dead from now on.
+    pair.logs[0].set(Fault::Hang);
+    let started = Instant::now();
+    let (id, replayed, text) = read(post(&pair.b).await.unwrap()).await;
+    assert!(!replayed && text.contains("answer 1"));
+    assert!(started.elapsed() >= LEASE / 2, "{:?}", started.elapsed());
+    // It comes back: it drops its own request, and its client gets the other stream.
+    pair.logs[0].set(None);
+    assert_eq!(read(first.await.unwrap()).await, (id.clone(), true, text));
+    eventually("the upstream is closed", async || pair.upstream.open() == 0).await;
+    assert_eq!(pair.engine.holders(), [id.parse().unwrap()]);
+    assert_eq!(pair.upstream.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_gateway_that_slept_until_the_head_gives_its_answer_to_nobody() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    pair.logs[0].set(Fault::Hang);
+    let second = read(post(&pair.b).await.unwrap()).await;
+    // The head arrives before the next renewal.
+    pair.logs[0].script([Some(Fault::Down)]);
+    pair.logs[0].set(None);
+    gate.add_permits(1);
+    let first = read(first.await.unwrap()).await;
+    assert_eq!((&first.0, &first.2), (&second.0, &second.2));
+    assert!(first.1 && pair.upstream.seen().len() == 2);
+}
+
+#[tokio::test]
+async fn a_gateway_that_slept_after_its_claim_does_not_ask_the_provider() {
+    let gate = Arc::new(Semaphore::new(1));
+    let pair = pair(slow_first(&gate).await).await;
+    pair.logs[0].script([Some(Fault::SlowAnswer(LEASE * 3 / 2))]);
+    let late = post(&pair.a);
+    eventually("the key is claimed", async || pair.logs[0].calls() == 1).await;
+    let (id, _, text) = read(post(&pair.b).await.unwrap()).await;
+    assert!(text.contains("answer 0"));
+    assert_eq!(read(late.await.unwrap()).await, (id, true, text));
+    assert_eq!(pair.upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn the_key_of_a_stream_that_begins_degraded_is_held_until_the_log_has_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    // Everything fails but the claims that arrive in turn.
+    pair.logs[0].set(Fault::Down);
+    gate.add_permits(1);
+    let (id, _, text) = read(first.await.unwrap()).await;
+    pair.logs[0].set(None);
+    assert_eq!(read(post(&pair.b).await.unwrap()).await, (id, true, text));
+    tokio::time::sleep(LEASE + Duration::from_millis(100)).await;
+    let (_, replayed, _) = read(post(&pair.b).await.unwrap()).await;
+    assert!(replayed && pair.upstream.seen().len() == 1);
+}

@@ -1,0 +1,17 @@
+-- KEYS: a claim and its lease. ARGV: its value, the id, milliseconds of the claim and of the lease, whether a lease may be judged.
+-- Returns the value of another id's claim.
+local held = redis.call('GET', KEYS[1])
+local is_own = held and string.sub(held, 34) == ARGV[2]
+-- A claim whose stream is open has no lease, and needs none.
+local is_pending = held and string.byte(held) == 2
+if held and not is_own then
+  if not is_pending or ARGV[5] ~= '1' or redis.call('EXISTS', KEYS[2]) == 1 or is_young(ARGV[4]) then
+    return held
+  end
+end
+if is_own and not is_pending then
+  return false
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[4])
+return false

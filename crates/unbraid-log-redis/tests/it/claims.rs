@@ -1,0 +1,163 @@
+//! Claims whose stream is not open, and streams that a server which was away does not have.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep};
+use unbraid_log::{
+    Claim, ClaimKey, LogError, LogStatus, LogStore, StreamId, internal::REPAIR_TIME,
+};
+use unbraid_log_redis::RedisLog;
+use unbraid_testkit::servers::{Proxy, RedisServer};
+
+use crate::support::{LEASE, PATIENCE, blocking, connect, meta, options};
+
+const MARGIN: Duration = Duration::from_millis(300);
+
+fn key() -> ClaimKey {
+    ClaimKey::new("alice", "/v1/completions", "k", [7; 32])
+}
+
+fn new_id() -> StreamId {
+    StreamId::random().unwrap()
+}
+
+/// Claims until the server answers.
+async fn claim(log: &RedisLog, id: &StreamId) -> Claim {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match log.claim(&key(), id).await {
+            Err(error) if error.is_temporary() && Instant::now() < deadline => {
+                sleep(Duration::from_millis(20)).await;
+            }
+            claimed => return claimed.unwrap(),
+        }
+    }
+}
+
+/// Claims again and again, as a request that waits does. Returns how long another id has held the key.
+async fn wait(log: &RedisLog, id: &StreamId, holder: &StreamId) -> Duration {
+    let started = Instant::now();
+    loop {
+        match claim(log, id).await {
+            Claim::Acquired => return started.elapsed(),
+            claimed => assert_eq!(claimed, held(holder)),
+        }
+        assert!(started.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn held(id: &StreamId) -> Claim {
+    Claim::Held {
+        id: id.clone(),
+        fingerprint: [7; 32],
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_is_not_repeated_is_void_after_a_lease_and_its_holder_learns_it() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    // No lease is judged before the server has been up for one.
+    sleep(LEASE + Duration::from_secs(1)).await;
+    let (first, second) = (new_id(), new_id());
+    assert_eq!(claim(&log, &first).await, Claim::Acquired);
+    sleep(LEASE - 2 * MARGIN).await;
+    assert_eq!(claim(&other, &second).await, held(&first));
+    assert_eq!(claim(&log, &first).await, Claim::Acquired, "repeated");
+    let waited = wait(&other, &second, &first).await;
+    assert!((LEASE - MARGIN..LEASE * 2).contains(&waited), "{waited:?}");
+    assert_eq!(claim(&log, &first).await, held(&second));
+    // What the first one does afterwards changes nothing.
+    let meta = meta().with_claim(key());
+    let _opened = log.open(&first, &meta).await.unwrap();
+    log.release(&key(), &first).await.unwrap();
+    assert_eq!(claim(&log, &new_id()).await, held(&second));
+    assert_eq!(claim(&other, &second).await, Claim::Acquired);
+}
+
+#[tokio::test]
+async fn a_claim_is_not_void_because_the_server_was_down() {
+    let Some(server) = RedisServer::new().map(Arc::new) else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    let (first, second) = (new_id(), new_id());
+    assert_eq!(claim(&log, &first).await, Claim::Acquired);
+    blocking(&server, RedisServer::kill).await;
+    sleep(LEASE + MARGIN).await;
+    blocking(&server, RedisServer::start).await;
+    assert_eq!(claim(&other, &second).await, held(&first));
+    let late = connect(&server).await;
+    assert_eq!(
+        claim(&late, &second).await,
+        held(&first),
+        "it has seen no outage"
+    );
+    assert_eq!(claim(&log, &first).await, Claim::Acquired);
+}
+
+#[tokio::test]
+async fn a_claim_is_not_void_because_a_gateway_was_cut_off() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let proxy = Proxy::start(format!("127.0.0.1:{}", server.port())).await;
+    let url = format!("redis://{}", proxy.address());
+    let (log, other) = (
+        connect(&server).await,
+        RedisLog::connect(&url, options()).await.unwrap(),
+    );
+    sleep(LEASE + Duration::from_secs(1)).await;
+    let (first, second) = (new_id(), new_id());
+    assert_eq!(claim(&log, &first).await, Claim::Acquired);
+    proxy.hold(true);
+    assert!(other.claim(&key(), &second).await.is_err());
+    sleep(LEASE + MARGIN).await;
+    proxy.hold(false);
+    // The holder may have been as far from the server.
+    assert_eq!(claim(&other, &second).await, held(&first));
+    let waited = wait(&other, &second, &first).await;
+    assert!((LEASE - MARGIN..LEASE * 2).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_was_away_may_lack_a_stream_until_its_producer_has_written_it() {
+    let Some(server) = RedisServer::new().map(Arc::new) else {
+        return;
+    };
+    let (producer, reader) = (connect(&server).await, connect(&server).await);
+    sleep(REPAIR_TIME + Duration::from_secs(1)).await;
+    assert!(!reader.may_lack_streams().await);
+    blocking(&server, RedisServer::kill).await;
+    let id = new_id();
+    let opened = producer.open(&id, &meta()).await;
+    assert!(opened.is_err_and(|error| error.is_temporary()));
+    blocking(&server, RedisServer::start).await;
+    let started = Instant::now();
+    let late = connect(&server).await;
+    for gateway in [&reader, &late] {
+        let status = loop {
+            match gateway.status(&id).await {
+                Err(LogError::Unavailable { .. }) => sleep(Duration::from_millis(20)).await,
+                status => break status,
+            }
+        };
+        assert_eq!(status, Ok(LogStatus::Unknown));
+        assert!(gateway.may_lack_streams().await);
+    }
+    sleep(REPAIR_TIME / 2).await;
+    assert!(reader.may_lack_streams().await && late.may_lack_streams().await);
+    let _writer = producer.reopen(&id, &meta()).await.unwrap();
+    assert!(matches!(
+        reader.status(&id).await,
+        Ok(LogStatus::Running { .. })
+    ));
+    while reader.may_lack_streams().await || late.may_lack_streams().await {
+        assert!(started.elapsed() < REPAIR_TIME + Duration::from_secs(3));
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(started.elapsed() >= REPAIR_TIME - Duration::from_secs(1));
+}
