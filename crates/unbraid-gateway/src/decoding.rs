@@ -75,7 +75,9 @@ mod tests {
         let panics = (0..cores).map(|_| decoding.run(|| panic!("expected")));
         assert!(join_all(panics).await.iter().all(Result::is_err));
         for _ in 0..cores {
-            assert!(pin!(decoding.run(|| ())).now_or_never().is_none());
+            // It must not be done before it is polled once.
+            let slow = || std::thread::sleep(Duration::from_millis(50));
+            assert!(pin!(decoding.run(slow)).now_or_never().is_none());
         }
         assert_eq!(decoding.run(|| 1).await.unwrap(), 1);
     }
