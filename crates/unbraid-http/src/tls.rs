@@ -79,7 +79,6 @@ pub struct SharedTls(Arc<dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilde
 
 impl SharedTls {
     /// Sets a client to them.
-    #[must_use]
     pub fn configure(&self, http: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
         (self.0)(http)
     }
