@@ -9,6 +9,7 @@ mod idle;
 mod load;
 mod measure;
 mod meter;
+mod options;
 mod process;
 mod report;
 mod resume;
@@ -25,7 +26,7 @@ use std::{
 
 use serde_json::json;
 
-use self::{candidate::Candidate, measure::Effort, upstream::Upstream};
+use self::{candidate::Candidate, measure::Effort, options::Options, upstream::Upstream};
 use crate::stamps::now;
 
 /// The directory of a virtual environment with LiteLLM, if it is not `target/bench/venv`.
@@ -49,19 +50,24 @@ impl Clock {
 pub(crate) fn run(
     quick: bool,
     as_json: bool,
+    changes: &[&str],
     more: &[String],
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let candidates = candidate::all(more);
+    let options = Options::read(changes)?;
+    let candidates = candidate::all(more, &options);
     let upstream = Upstream::start()?;
-    let effort = Effort::half(quick);
-    let rows = measure::measure(&candidates, &upstream, effort, out, as_json)?;
+    let effort = Effort::half(quick).with(&options);
+    let mut skipped = Skipped::new(as_json, out);
+    let rows = measure::measure(&candidates, &upstream, effort, &options, &mut skipped)?;
     if !as_json {
-        report::print(&rows, effort, out)?;
-        out.flush()?;
+        report::print(&rows, effort, skipped.out)?;
+        skipped.out.flush()?;
     }
-    let idle = idle::measure(&candidates, &upstream, if quick { 200 } else { 1000 })?;
-    let resumes = resume::measure(&candidates, &upstream, if quick { 100 } else { 500 })?;
+    let count = if quick { 200 } else { 1000 };
+    let idle = idle::measure(&candidates, &upstream, count, &options, &mut skipped)?;
+    let count = if quick { 100 } else { 500 };
+    let resumes = resume::measure(&candidates, &upstream, count, &options, &mut skipped)?;
     if !as_json {
         idle::print(&idle, out)?;
         return resume::print(&resumes, out);
@@ -79,16 +85,19 @@ pub(crate) fn run(
 pub(crate) fn run_full(
     quick: bool,
     as_json: bool,
+    changes: &[&str],
     more: &[String],
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let candidates: Vec<Candidate> = candidate::all(more)
+    let options = Options::read(changes)?;
+    let candidates: Vec<Candidate> = candidate::all(more, &options)
         .into_iter()
         .filter(|candidate| candidate.carries_the_full_load())
         .collect();
     let upstream = Upstream::start()?;
-    let effort = Effort::full(quick);
-    let rows = measure::measure(&candidates, &upstream, effort, out, as_json)?;
+    let effort = Effort::full(quick).with(&options);
+    let mut skipped = Skipped::new(as_json, out);
+    let rows = measure::measure(&candidates, &upstream, effort, &options, &mut skipped)?;
     if as_json {
         let rows: Vec<_> = rows.iter().map(report::Row::to_json).collect();
         writeln!(
@@ -105,6 +114,26 @@ pub(crate) fn run_full(
             row.name, row.lost
         ))),
         None => Ok(()),
+    }
+}
+
+/// Says what has no row, and why.
+struct Skipped<'o, W> {
+    out: &'o mut W,
+    is_quiet: bool,
+}
+
+impl<'o, W: Write> Skipped<'o, W> {
+    fn new(is_quiet: bool, out: &'o mut W) -> Self {
+        Self { out, is_quiet }
+    }
+
+    fn skip(&mut self, name: &str, error: &io::Error) -> io::Result<()> {
+        if self.is_quiet {
+            return Ok(());
+        }
+        writeln!(self.out, "skipped: {name}: {error}")?;
+        self.out.flush()
     }
 }
 

@@ -51,7 +51,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [full | soak [<generations> [<seed>]]] | growth | http | json | latency | log [<log> [<kept streams>]] | many [<contender>] | shapes [<contender> <recording>] | whole | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [soak [<generations> [<seed>]]] | gateway [full] [only=<part of a name>,..] [rounds=<n>] [minutes=<n>] [against=<another unbraid>] | growth | http | json | latency | log [<log> [<kept streams>]] | many [<contender>] | shapes [<contender> <recording>] | whole | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -95,12 +95,16 @@ pub fn main() -> ExitCode {
         ["fixed"] => fixed::run(args.quick, args.json, &mut out),
         ["fixed", contender, choices] => fixed::profile(contender, choices, &mut out),
         #[cfg(target_os = "linux")]
-        ["gateway"] => gateway::run(args.quick, args.json, &args.command, &mut out),
-        #[cfg(target_os = "linux")]
-        ["gateway", "full"] => gateway::run_full(args.quick, args.json, &args.command, &mut out),
-        #[cfg(target_os = "linux")]
         ["gateway", "soak", ref arguments @ ..] => {
             gateway::run_soak(args.quick, arguments, &args.command, &mut out)
+        }
+        #[cfg(target_os = "linux")]
+        ["gateway", "full", ref changes @ ..] => {
+            gateway::run_full(args.quick, args.json, changes, &args.command, &mut out)
+        }
+        #[cfg(target_os = "linux")]
+        ["gateway", ref changes @ ..] => {
+            gateway::run(args.quick, args.json, changes, &args.command, &mut out)
         }
         // Started by the benchmark itself.
         #[cfg(target_os = "linux")]

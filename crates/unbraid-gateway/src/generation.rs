@@ -40,6 +40,7 @@ use crate::{
     config::Options,
     limits::{IDLE_END, READ_BYTES},
     metrics::Metrics,
+    seldom::Seldom,
     streams::{Cancelled, Command, Registration},
 };
 
@@ -102,6 +103,7 @@ pub(crate) struct Generation {
     identity: Identity,
     keeper: Keeper,
     commands: mpsc::UnboundedReceiver<Command>,
+    commands_are_seldom: Seldom,
     registration: Registration,
     clock: Clock,
     /// Choices that were cancelled before the answer began.
@@ -157,6 +159,7 @@ impl Generation {
             },
             keeper,
             commands: args.commands,
+            commands_are_seldom: Seldom::default(),
             registration: args.registration,
             clock: Clock::new(options, args.orphan_after),
             cancelled_early: Vec::new(),
@@ -200,7 +203,11 @@ impl Generation {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
         // Commands come first: a body that is always ready must not keep a cancel waiting.
-        if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+        let commands = &mut self.commands;
+        let command = self
+            .commands_are_seldom
+            .poll(cx, |cx| commands.poll_recv(cx));
+        if let Poll::Ready(Some(command)) = command {
             return Poll::Ready(Wakeup::Command(command));
         }
         if self

@@ -82,6 +82,7 @@ mod limits;
 mod metrics;
 mod reader;
 mod routes;
+mod seldom;
 mod server;
 mod streams;
 mod upstream;

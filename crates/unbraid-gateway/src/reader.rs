@@ -6,19 +6,20 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use unbraid_log::LogError;
 
 use self::stalls::{Progress, Stalls};
 use crate::{
     metrics::{DisconnectReason, Metrics, ViewKind},
+    seldom::{Seldom, Timer},
     streams::ReaderPermit,
     view::{PING, ViewReader},
 };
@@ -47,8 +48,8 @@ pub(crate) struct ReaderBody {
     last_write: Instant,
     closes_at: Option<Instant>,
     /// Ready when the gateway drains; `None` for the body of a POST, which continues.
-    drain: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    timer: Pin<Box<Sleep>>,
+    drain: Option<(Seldom, Pin<Box<WaitForCancellationFutureOwned>>)>,
+    timer: Timer,
     progress: Arc<Progress>,
     /// Why the view closes before its end.
     closed: Option<DisconnectReason>,
@@ -68,9 +69,8 @@ impl ReaderBody {
             ping: args.ping.max(Duration::from_millis(1)),
             last_write: now,
             closes_at: args.max_age.and_then(|age| now.checked_add(age)),
-            // A token of its own: each poll of the gateway's would take a lock that all readers share.
-            drain: (!is_post).then(|| Box::pin(args.drain.child_token().cancelled_owned())),
-            timer: Box::pin(sleep_until(now)),
+            drain: (!is_post).then(|| (Seldom::default(), Box::pin(args.drain.cancelled_owned()))),
+            timer: Timer::default(),
             progress: args.stalls.register(),
             closed: None,
             is_over: false,
@@ -91,18 +91,15 @@ impl ReaderBody {
 
     /// Nothing is ready: waits for the next ping and for the view's age.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+        let mut now = Instant::now();
         loop {
             let ping_at = self.last_write.checked_add(self.ping);
             let next = ping_at.into_iter().chain(self.closes_at).min();
             let Some(next) = next else {
                 return Poll::Pending;
             };
-            // A timer that fires too early is set again, which is cheaper than setting it for each frame.
-            if self.timer.deadline() > next || self.timer.is_elapsed() {
-                self.timer.as_mut().reset(next);
-            }
-            std::task::ready!(self.timer.as_mut().poll(cx));
-            let now = Instant::now();
+            ready!(self.timer.poll_until(cx, next, now));
+            now = Instant::now();
             if self.closes_at.is_some_and(|at| at <= now) {
                 return self.close(DisconnectReason::age);
             }
@@ -127,9 +124,9 @@ impl Body for ReaderBody {
         }
         // A client that resumes gets a whole event again, so half of one would be sent for nothing.
         let closes = this.view.is_between_events();
-        if let Some(drain) = &mut this.drain
+        if let Some((seldom, drain)) = &mut this.drain
             && closes
-            && drain.as_mut().poll(cx).is_ready()
+            && seldom.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
         {
             return this.close(DisconnectReason::drain);
         }

@@ -17,10 +17,8 @@ use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
     middleware,
-    response::IntoResponse,
     routing::{any, get},
 };
-use tower_http::catch_panic::CatchPanicLayer;
 use unbraid_log::StreamId;
 
 use crate::{api_error::ApiError, gateway::Gateway};
@@ -67,9 +65,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
             gateway.clone(),
             guard::guard,
         ))
-        .layer(CatchPanicLayer::custom(|_| {
-            ApiError::INTERNAL.into_response()
-        }))
+        .layer(middleware::from_fn(guard::catch_panic))
         .with_state(gateway)
 }
 

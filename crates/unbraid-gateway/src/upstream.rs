@@ -1,5 +1,6 @@
 //! The provider's side: sends a request exactly as the client sent it, and retries nothing unless configured to.
 
+mod clients;
 pub(crate) mod headers;
 mod idle;
 mod retry;
@@ -8,19 +9,15 @@ use std::{fmt, time::Duration};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use bytes::Bytes;
-use futures::{StreamExt, stream::BoxStream};
-use reqwest::{Client, Response, Url, redirect::Policy};
+use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
+use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout_at};
 use unbraid_core::BoxError;
 
 pub(crate) use self::idle::{read_error, with_idle_timeout};
-use self::retry::Retries;
+use self::{clients::Clients, retry::Retries};
 use crate::{
-    api_error::ApiError,
-    config::Config,
-    error::BuildError,
-    limits::{CONNECT_TIMEOUT, FAR, UPSTREAM_KEEP_ALIVE},
-    metrics::Metrics,
+    api_error::ApiError, config::Config, error::BuildError, limits::FAR, metrics::Metrics,
 };
 
 /// The bytes of an upstream's body as they arrive.
@@ -29,7 +26,7 @@ pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
 /// Sends requests to one upstream.
 #[derive(Clone)]
 pub(crate) struct Upstream {
-    http: Client,
+    clients: Clients,
     base: Url,
     key: Option<(HeaderName, HeaderValue)>,
     forwards_authorization: bool,
@@ -66,25 +63,8 @@ impl Upstream {
         has_keys: bool,
         metrics: Metrics,
     ) -> Result<Self, BuildError> {
-        let http = Client::builder()
-            // A redirect would carry the prompt, and perhaps the key, to another host.
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_nodelay(true)
-            .pool_idle_timeout(UPSTREAM_KEEP_ALIVE);
-        let http = match config.options.proxy_from_env {
-            true => http,
-            false => http.no_proxy(),
-        };
-        let tls_error = |error: BoxError| BuildError::Tls {
-            why: error.to_string(),
-        };
-        let http = unbraid_http::internal::configure_tls(http, &config.upstream_roots)
-            .map_err(|error| tls_error(error.into()))?;
         Ok(Self {
-            http: http
-                .build()
-                .map_err(|error| tls_error(error.without_url().into()))?,
+            clients: Clients::new(&config.upstream_roots, config.options.proxy_from_env)?,
             base: config.upstream.clone(),
             key: config.upstream_key.clone(),
             forwards_authorization: config.upstream_key.is_none() && !has_keys,
@@ -147,7 +127,8 @@ impl Upstream {
     async fn attempt(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
         let url = self.url(&outgoing.path, outgoing.query.as_deref());
         let request = self
-            .http
+            .clients
+            .of_this_runtime()
             .request(outgoing.method.clone(), url)
             .headers(outgoing.headers.clone());
         let request = match outgoing.method {
@@ -208,13 +189,14 @@ impl Answer {
     }
 
     /// The body as it was sent, compressed if the upstream compressed it. It fails if it is silent for too long.
-    pub(crate) fn into_raw(self) -> ByteStream {
+    pub(crate) fn into_raw(
+        self,
+    ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + Unpin + 'static {
         let body = self
             .response
             .bytes_stream()
-            .map(|read| read.map_err(|error| BoxError::from(error.without_url())))
-            .boxed();
-        with_idle_timeout(body, self.idle_timeout).boxed()
+            .map_err(|error| BoxError::from(error.without_url()));
+        with_idle_timeout(body, self.idle_timeout)
     }
 
     /// The body, decompressed. It fails if it is silent for too long.

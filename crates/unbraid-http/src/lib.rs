@@ -133,15 +133,12 @@ pub mod internal {
     use futures::stream::BoxStream;
     use unbraid::BoxError;
 
-    pub use crate::request::encode::seed_of;
     use crate::{body::encoding, error::BuildError, tls::Backend};
+    pub use crate::{request::encode::seed_of, tls::SharedTls};
 
-    /// Sets the TLS library of a client, which trusts the system's certificates and the given roots.
-    pub fn configure_tls(
-        http: reqwest::ClientBuilder,
-        roots: &[Vec<u8>],
-    ) -> Result<reqwest::ClientBuilder, BuildError> {
-        Backend::default().configure(http, roots)
+    /// Returns the TLS library of clients that trust the system's certificates and the given roots.
+    pub fn shared_tls(roots: &[Vec<u8>]) -> Result<SharedTls, BuildError> {
+        Backend::default().shared(roots)
     }
 
     /// Returns the body of a response, decompressed.

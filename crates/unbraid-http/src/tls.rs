@@ -5,6 +5,8 @@ mod native;
 #[cfg(feature = "rustls-ring")]
 mod rustls;
 
+use std::{fmt, sync::Arc};
+
 use crate::error::BuildError;
 
 /// Whether connections can be secured at all.
@@ -36,25 +38,55 @@ impl Default for Backend {
 
 impl Backend {
     /// Sets the client to this library. It trusts the system's certificates, and the given roots.
-    #[cfg_attr(
-        not(any(feature = "rustls-ring", feature = "native-tls")),
-        expect(unused_variables, reason = "without TLS nothing is trusted")
-    )]
     pub(crate) fn configure(
         self,
         http: reqwest::ClientBuilder,
         roots: &[Vec<u8>],
     ) -> Result<reqwest::ClientBuilder, BuildError> {
-        match self {
+        Ok(self.shared(roots)?.configure(http))
+    }
+
+    /// The same for several clients, which share the certificates.
+    #[cfg_attr(
+        not(any(feature = "rustls-ring", feature = "native-tls")),
+        expect(unused_variables, reason = "without TLS nothing is trusted")
+    )]
+    pub(crate) fn shared(self, roots: &[Vec<u8>]) -> Result<SharedTls, BuildError> {
+        Ok(SharedTls(match self {
             #[cfg(feature = "rustls-ring")]
-            Self::Rustls => Ok(http.tls_backend_preconfigured(rustls::config(roots)?)),
+            Self::Rustls => {
+                let config = rustls::config(roots)?;
+                Arc::new(move |http: reqwest::ClientBuilder| {
+                    http.tls_backend_preconfigured(config.clone())
+                })
+            }
             #[cfg(feature = "native-tls")]
-            Self::Native => Ok(http
-                .tls_backend_native()
-                .tls_certs_merge(native::certificates(roots)?)),
+            Self::Native => {
+                let roots = native::certificates(roots)?;
+                Arc::new(move |http: reqwest::ClientBuilder| {
+                    http.tls_backend_native().tls_certs_merge(roots.clone())
+                })
+            }
             #[cfg(not(any(feature = "rustls-ring", feature = "native-tls")))]
-            Self::None => Ok(http),
-        }
+            Self::None => Arc::new(|http| http),
+        }))
+    }
+}
+
+/// The TLS library and the certificates of several clients.
+#[derive(Clone)]
+pub struct SharedTls(Arc<dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder + Send + Sync>);
+
+impl SharedTls {
+    /// Sets a client to them.
+    pub fn configure(&self, http: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+        (self.0)(http)
+    }
+}
+
+impl fmt::Debug for SharedTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedTls").finish_non_exhaustive()
     }
 }
 

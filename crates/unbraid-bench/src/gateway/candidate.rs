@@ -13,6 +13,7 @@ use std::{
 use super::{
     guard::{self, Guard},
     load::Target,
+    options::Options,
     process, venv, wait_for,
 };
 use crate::brokers::Broker;
@@ -46,6 +47,8 @@ pub(super) struct Candidate {
     headers: &'static str,
     /// What a gateway's log is, if it is not its memory.
     log: Option<&'static str>,
+    /// The command of a gateway, if it is not the one beside the benchmark.
+    command: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,13 +59,14 @@ enum Kind {
     Gateway(Vec<String>),
 }
 
-/// All candidates, and one more gateway with these options, if there are any.
-pub(super) fn all(more: &[String]) -> Vec<Candidate> {
+/// The candidates that were chosen, and one more gateway with these options, if there are any.
+pub(super) fn all(more: &[String], options: &Options) -> Vec<Candidate> {
     let candidate = |name: &str, kind, headers| Candidate {
         name: name.to_owned(),
         kind,
         headers,
         log: None,
+        command: None,
     };
     let mut all = vec![
         candidate("direct", Kind::Direct, ""),
@@ -76,6 +80,19 @@ pub(super) fn all(more: &[String]) -> Vec<Candidate> {
             ..gateway
         });
     }
+    if let Some(command) = &options.against {
+        let gateways = all
+            .iter()
+            .filter(|one| matches!(one.kind, Kind::Gateway(_)));
+        let others = gateways.map(|gateway| Candidate {
+            name: format!("other {}", gateway.name),
+            command: Some(command.clone()),
+            ..gateway.clone()
+        });
+        let others: Vec<_> = others.collect();
+        all.extend(others);
+    }
+    all.retain(|candidate| options.takes(&candidate.name));
     if !more.is_empty() {
         let name = format!("unbraid {}", more.join(" "));
         all.push(candidate(&name, Kind::Gateway(more.to_vec()), ""));
@@ -91,6 +108,7 @@ impl Candidate {
             kind: Kind::Gateway(options),
             headers: "",
             log: None,
+            command: None,
         }
     }
 }
@@ -124,7 +142,7 @@ impl Drop for Running {
 
 impl Candidate {
     /// Starts it in front of the upstream. An error says why it cannot be compared here.
-    pub(super) fn start(&self, upstream: SocketAddr) -> io::Result<Running> {
+    pub(super) fn start(&self, upstream: SocketAddr, options: &Options) -> io::Result<Running> {
         let directory = env::temp_dir().join(format!(
             "unbraid-bench-{}-{}",
             std::process::id(),
@@ -145,13 +163,14 @@ impl Candidate {
         match &self.kind {
             Kind::Direct => return Ok(running),
             Kind::Nginx => running.start_nginx(upstream)?,
-            Kind::LiteLlm => running.start_litellm(upstream)?,
-            Kind::Gateway(options) => {
-                let mut options = options.clone();
+            Kind::LiteLlm => running.start_litellm(upstream, options.left(START))?,
+            Kind::Gateway(arguments) => {
+                let mut arguments = arguments.clone();
                 if let Some(log) = self.log {
-                    options.extend(["--log".to_owned(), running.start_log(log)?]);
+                    arguments.extend(["--log".to_owned(), running.start_log(log)?]);
                 }
-                running.start_gateway(upstream, &options)?;
+                let command = self.command.clone().map_or_else(crate::cli::command, Ok);
+                running.start_gateway(command?, upstream, &arguments)?;
             }
         }
         let child = running.child.as_ref().map_or(0, Child::id);
@@ -190,10 +209,10 @@ impl Running {
         command.args(["-e", "stderr", "-g", "daemon off;"]);
         self.spawn(command, Stdio::null())
             .map_err(|_| io::Error::other("nginx is not installed (apt-get install nginx)"))?;
-        self.listens(port, "/")
+        self.listens(port, "/", START)
     }
 
-    fn start_litellm(&mut self, upstream: SocketAddr) -> io::Result<()> {
+    fn start_litellm(&mut self, upstream: SocketAddr, limit: Duration) -> io::Result<()> {
         let program = venv()?.join("bin/litellm");
         if !program.is_file() {
             let message = "litellm is not installed (tests/bench/prepare.py installs it from PyPI)";
@@ -228,7 +247,7 @@ impl Running {
             .env("LITELLM_TELEMETRY", "False")
             .env("NO_PROXY", "*");
         self.spawn(command, Stdio::null())?;
-        self.listens(port, "/health/liveliness")
+        self.listens(port, "/health/liveliness", limit)
     }
 
     /// Starts what keeps the streams of a gateway, and returns its address.
@@ -243,8 +262,13 @@ impl Running {
         Ok(self.broker.insert(broker).url())
     }
 
-    fn start_gateway(&mut self, upstream: SocketAddr, options: &[String]) -> io::Result<()> {
-        let mut command = Command::new(crate::cli::command()?);
+    fn start_gateway(
+        &mut self,
+        command: PathBuf,
+        upstream: SocketAddr,
+        options: &[String],
+    ) -> io::Result<()> {
+        let mut command = Command::new(command);
         command.args(["serve", "--listen", "127.0.0.1:0", "--upstream"]);
         command.arg(format!("http://{upstream}/v1"));
         command.envs(LIMITS).args(options);
@@ -283,12 +307,12 @@ impl Running {
     }
 
     /// Waits until a path is answered, by whatever status.
-    fn listens(&mut self, port: u16, path: &str) -> io::Result<()> {
+    fn listens(&mut self, port: u16, path: &str, limit: Duration) -> io::Result<()> {
         self.target.address = (Ipv4Addr::LOCALHOST, port).into();
         let address = self.target.address;
         let child = self.child.as_mut();
         let Some(child) = child else { return Ok(()) };
-        let started = wait_for("the start", START, || {
+        let started = wait_for("the start", limit, || {
             if let Some(status) = child.try_wait()? {
                 return Err(io::Error::other(format!("it has exited: {status}")));
             }

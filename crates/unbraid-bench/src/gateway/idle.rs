@@ -10,8 +10,10 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    Skipped,
     candidate::{Candidate, Running},
     load::Load,
+    options::Options,
     process, raise_file_limit,
     upstream::{Plan, Upstream},
 };
@@ -45,13 +47,22 @@ pub(super) fn measure(
     candidates: &[Candidate],
     upstream: &Upstream,
     count: usize,
+    options: &Options,
+    skipped: &mut Skipped<'_, impl Write>,
 ) -> io::Result<Vec<Row>> {
     raise_file_limit()?;
     let mut rows = Vec::new();
     for candidate in candidates.iter().filter(|candidate| !candidate.is_direct()) {
-        // Why one cannot be started is in the first table.
-        if let Ok(running) = candidate.start(upstream.address) {
-            rows.push(idle(candidate, &running, upstream, count)?);
+        if options.is_over() {
+            break;
+        }
+        // Why one cannot be started is said above the first table.
+        let Ok(running) = candidate.start(upstream.address, options) else {
+            continue;
+        };
+        match idle(candidate, &running, upstream, count) {
+            Ok(row) => rows.push(row),
+            Err(error) => skipped.skip(&candidate.name, &error)?,
         }
     }
     Ok(rows)

@@ -10,8 +10,10 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
+    Skipped,
     candidate::Candidate,
-    load::Load,
+    load::{Load, Target},
+    options::Options,
     process::{self, Usage},
     raise_file_limit,
     report::{Row, Run},
@@ -21,6 +23,19 @@ use crate::{random::Random, stamps::now};
 
 /// A delta that arrives this much later than it was sent belongs to a candidate that cannot keep up.
 const TOO_LATE: Duration = Duration::from_secs(2);
+
+/// The part of the deltas that are sent during the window which a candidate that keeps up delivers in the same time.
+const LEAST: f64 = 0.8;
+
+/// The first answers, which are not measured. LiteLLM imports most of itself with its first request.
+const WARM_UP: Plan = Plan {
+    choices: 4,
+    deltas: 5,
+    every: Duration::ZERO,
+    stays_open: false,
+};
+const WARM_UP_GENERATIONS: u32 = 16;
+const WARM_UP_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a candidate may take that may take its time. On a machine that compiles other projects at the same time it needs
 /// minutes, and what it has not delivered then counts as lost.
@@ -65,6 +80,13 @@ impl Effort {
         }
     }
 
+    pub(super) fn with(self, options: &Options) -> Self {
+        Self {
+            rounds: options.rounds.unwrap_or(self.rounds),
+            ..self
+        }
+    }
+
     /// The answers last until the window is over, also those that begin first.
     fn plan(self) -> Plan {
         let seconds = self.ramp + self.window + Duration::from_secs(3);
@@ -92,8 +114,8 @@ pub(super) fn measure(
     candidates: &[Candidate],
     upstream: &Upstream,
     effort: Effort,
-    out: &mut impl Write,
-    quiet: bool,
+    options: &Options,
+    skipped: &mut Skipped<'_, impl Write>,
 ) -> io::Result<Vec<Row>> {
     raise_file_limit()?;
     let mut runs: BTreeMap<usize, Vec<Run>> = BTreeMap::new();
@@ -105,16 +127,14 @@ pub(super) fn measure(
             else {
                 continue;
             };
-            if absent.contains(&index) {
+            if absent.contains(&index) || options.is_over() {
                 continue;
             }
-            match run_halving(candidate, upstream, effort, load) {
+            match run_halving(candidate, upstream, effort, options, load) {
                 Ok(run) => runs.entry(index).or_default().push(run),
                 Err(error) => {
                     absent.insert(index);
-                    if !quiet {
-                        writeln!(out, "skipped: {}: {error}", candidate.name)?;
-                    }
+                    skipped.skip(&candidate.name, &error)?;
                 }
             }
         }
@@ -141,26 +161,47 @@ fn run_halving(
     candidate: &Candidate,
     upstream: &Upstream,
     effort: Effort,
+    options: &Options,
     generations: &mut u32,
 ) -> io::Result<Run> {
     loop {
-        let run = run(candidate, upstream, effort, *generations)?;
+        let run = run(candidate, upstream, effort, options, *generations)?;
         if run.keeps_up || !effort.halves || *generations <= MIN_GENERATIONS {
             return Ok(run);
         }
+        if options.is_over() {
+            return Err(io::Error::other("the time was over before it kept up"));
+        }
         *generations /= 2;
     }
+}
+
+/// Lets a candidate answer some requests.
+fn warm_up(target: &Target, upstream: &Upstream) -> io::Result<()> {
+    upstream.set_plan(WARM_UP);
+    let load = Load::start(
+        target,
+        WARM_UP,
+        WARM_UP_GENERATIONS,
+        Duration::ZERO,
+        WARM_UP_LIMIT,
+        upstream.clock,
+    );
+    // Whether it loses something is measured afterwards.
+    load.finish().map(drop)
 }
 
 fn run(
     candidate: &Candidate,
     upstream: &Upstream,
     effort: Effort,
+    options: &Options,
     generations: u32,
 ) -> io::Result<Run> {
     let plan = effort.plan();
+    let running = candidate.start(upstream.address, options)?;
+    warm_up(&running.target, upstream)?;
     upstream.set_plan(plan);
-    let running = candidate.start(upstream.address)?;
     let bytes_before = upstream.written().1;
     let limit = effort.ramp + plan.every * plan.choices as u32 * plan.deltas + 10 * TOO_LATE;
     let limit = if effort.halves { limit } else { PATIENCE };
@@ -184,6 +225,10 @@ fn run(
     load.end();
     let (after, last) = (process::usage(&running.pids), load.received());
     let cpu = after.cpu.saturating_sub(before.cpu);
+    // One that delivers hardly anything has no late deltas either.
+    let per_second = generations as usize * effort.choices * effort.per_second as usize;
+    let offered = per_second as f64 * started.elapsed().as_secs_f64();
+    is_late |= effort.halves && ((last - first) as f64) < LEAST * offered;
     if is_late {
         // Ending the candidate ends the load.
         drop(running);

@@ -67,6 +67,8 @@ pub(super) struct Row {
     bytes_per_event: f64,
     deltas: u64,
     pub(super) lost: u64,
+    /// The rounds of which these are medians.
+    rounds: usize,
 }
 
 impl Row {
@@ -89,6 +91,7 @@ impl Row {
             bytes_per_event: of(|run| run.bytes_per_event),
             deltas: same().map(|run| run.deltas).sum(),
             lost: same().map(|run| run.lost).sum(),
+            rounds: same().count(),
         }
     }
 
@@ -107,6 +110,7 @@ impl Row {
             "bytes_per_event": rounded(self.bytes_per_event),
             "deltas": self.deltas,
             "lost": self.lost,
+            "rounds": self.rounds,
         })
     }
 }
@@ -122,11 +126,11 @@ pub(super) fn print(rows: &[Row], effort: Effort, out: &mut impl Write) -> io::R
     let rate = generations as usize * choices * per_second as usize;
     writeln!(
         out,
-        "{generations} generations x {choices} choices x {per_second} deltas/s = {rate} deltas/s; medians of {rounds} rounds; added latency is compared with `direct`"
+        "{generations} generations x {choices} choices x {per_second} deltas/s = {rate} deltas/s; medians of up to {rounds} rounds; added latency is compared with `direct`"
     )?;
     writeln!(
         out,
-        "{:<28} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7} {:>6}",
+        "{:<28} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7} {:>6} {:>6}",
         "candidate",
         "gens",
         "p50 ms",
@@ -138,7 +142,8 @@ pub(super) fn print(rows: &[Row], effort: Effort, out: &mut impl Write) -> io::R
         "cores",
         "peak MB",
         "B/event",
-        "lost"
+        "lost",
+        "rounds"
     )?;
     let direct = rows.iter().find(|row| row.is_direct);
     for row in rows {
@@ -152,7 +157,7 @@ pub(super) fn print(rows: &[Row], effort: Effort, out: &mut impl Write) -> io::R
         let cost = |text: String| if row.is_direct { "-".to_owned() } else { text };
         writeln!(
             out,
-            "{:<28} {:>6} {:>9.2} {:>9.2} {:>9.2} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7.1} {:>6}{}",
+            "{:<28} {:>6} {:>9.2} {:>9.2} {:>9.2} {:>9} {:>9} {:>9} {:>7} {:>9} {:>7.1} {:>6} {:>6}{}",
             row.name,
             row.generations,
             row.p50,
@@ -165,6 +170,7 @@ pub(super) fn print(rows: &[Row], effort: Effort, out: &mut impl Write) -> io::R
             cost(format!("{:.1}", row.peak / 1e6)),
             row.bytes_per_event,
             row.lost,
+            row.rounds,
             if row.keeps_up {
                 ""
             } else {

@@ -9,8 +9,10 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    candidate::Candidate,
+    Skipped,
+    candidate::{Candidate, Running},
     load::Load,
+    options::Options,
     upstream::{Plan, Upstream},
 };
 use crate::{random::Random, stamps::now, table::rounded};
@@ -40,17 +42,33 @@ pub(super) fn measure(
     candidates: &[Candidate],
     upstream: &Upstream,
     resumes: usize,
+    options: &Options,
+    skipped: &mut Skipped<'_, impl Write>,
 ) -> io::Result<Vec<Row>> {
-    let kept = candidates
-        .iter()
-        .filter(|candidate| candidate.keeps_streams());
-    kept.map(|candidate| resume(candidate, upstream, resumes))
-        .collect()
+    let mut rows = Vec::new();
+    for candidate in candidates.iter().filter(|one| one.keeps_streams()) {
+        if options.is_over() {
+            break;
+        }
+        upstream.set_plan(PLAN);
+        // Why one cannot be started is said above the first table.
+        let Ok(running) = candidate.start(upstream.address, options) else {
+            continue;
+        };
+        match resume(candidate, &running, upstream, resumes) {
+            Ok(row) => rows.push(row),
+            Err(error) => skipped.skip(&candidate.name, &error)?,
+        }
+    }
+    Ok(rows)
 }
 
-fn resume(candidate: &Candidate, upstream: &Upstream, resumes: usize) -> io::Result<Row> {
-    upstream.set_plan(PLAN);
-    let running = candidate.start(upstream.address)?;
+fn resume(
+    candidate: &Candidate,
+    running: &Running,
+    upstream: &Upstream,
+    resumes: usize,
+) -> io::Result<Row> {
     let address = running.target.address;
     // The first answers are those of a cold process.
     let warm = Load::start(

@@ -18,7 +18,7 @@ use futures::StreamExt;
 use tokio::time::timeout;
 
 use self::{client::Soaker, fault::Plan, provider::Provider};
-use super::{candidate, process, raise_file_limit};
+use super::{candidate, options::Options, process, raise_file_limit};
 use crate::stamps::now;
 
 /// Much longer than any generation takes. Reaching it counts as a hang.
@@ -87,7 +87,8 @@ pub(super) fn run(
         .enable_all()
         .build()?;
     let provider = runtime.block_on(Provider::start())?;
-    let running = candidate::Candidate::gateway(options).start(provider.address)?;
+    let running =
+        candidate::Candidate::gateway(options).start(provider.address, &Options::default())?;
     let soaker = Arc::new(Soaker::new(running.target.address, provider)?);
     let started = now();
     let mut tally = Tally::default();

@@ -8,7 +8,9 @@ mod values;
 use std::{
     fs, io,
     net::{SocketAddr, ToSocketAddrs},
+    num::NonZero,
     path::Path,
+    thread::available_parallelism,
 };
 
 use tokio::{net::TcpListener, runtime::Builder};
@@ -67,7 +69,8 @@ async fn serve(
         builder = builder.log(store);
     }
     let gateway = builder.build().map_err(failure)?;
-    let mut server = Server::new(gateway.clone());
+    let cores = available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    let mut server = Server::new(gateway.clone()).workers(cores);
     let mut scheme = "http";
     if let Some((certificate, key)) = args.tls() {
         server = server.tls(certificate, key).map_err(failure)?;

@@ -1,9 +1,15 @@
 //! The actors: one supervisor for each gateway, and one generation actor for each generation.
 
-use std::panic::AssertUnwindSafe;
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use futures::FutureExt;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
+use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use super::Generation;
@@ -90,13 +96,30 @@ impl GenerationActor {
         _: (),
         generation: &mut Option<Box<Generation>>,
     ) -> Result<(), ActorProcessingErr> {
-        // The owner of the log lives in the handler's frame: ractor mails a dead actor's state to its supervisor. In a box,
-        // because ractor moves the future of a handler through several others, each of which has room for all of it.
+        // The owner of the log belongs to a task that the handler's frame owns: ractor mails a dead actor's state to its
+        // supervisor. In the handler itself, each delta would pass through what ractor polls for its signals.
         if let Some(generation) = generation.take() {
-            Box::pin(run(generation)).await;
+            OwnedTask(tokio::spawn(run(generation))).await;
         }
         stop_self(&me);
         Ok(())
+    }
+}
+
+/// A task that is aborted if its owner is dropped.
+struct OwnedTask(JoinHandle<()>);
+
+impl Future for OwnedTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx).map(drop)
+    }
+}
+
+impl Drop for OwnedTask {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

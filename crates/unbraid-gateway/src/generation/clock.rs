@@ -1,19 +1,16 @@
 //! The deadlines of a generation, on one timer that is set only while nothing is ready.
 
 use std::{
-    future::Future,
-    pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::Tick;
-use crate::{config::Options, limits::IDLE_END};
+use crate::{config::Options, limits::IDLE_END, seldom::Timer};
 
 /// The deadlines.
-#[derive(Debug)]
 pub(super) struct Clock {
     idle_timeout: Duration,
     renew_every: Duration,
@@ -22,7 +19,7 @@ pub(super) struct Clock {
     last_renewal: Instant,
     orphaned_since: Option<Instant>,
     lingers_since: Option<Instant>,
-    timer: Pin<Box<Sleep>>,
+    timer: Timer,
 }
 
 /// What the generation waits for.
@@ -48,7 +45,7 @@ impl Clock {
             last_renewal: now,
             orphaned_since: None,
             lingers_since: None,
-            timer: Box::pin(sleep_until(now)),
+            timer: Timer::default(),
         }
     }
 
@@ -64,12 +61,9 @@ impl Clock {
     /// Waits for the next deadline.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, conditions: Conditions) -> Poll<Tick> {
         loop {
-            let (until, tick) = self.next(conditions);
-            // A timer that fires too early is set again. Setting it for each event would cost more than that.
-            if self.timer.deadline() > until || self.timer.is_elapsed() {
-                self.timer.as_mut().reset(until);
-            }
-            std::task::ready!(self.timer.as_mut().poll(cx));
+            let now = Instant::now();
+            let (until, tick) = self.next(conditions, now);
+            ready!(self.timer.poll_until(cx, until, now));
             if Instant::now() >= until {
                 self.pass(tick);
                 return Poll::Ready(tick);
@@ -77,14 +71,13 @@ impl Clock {
         }
     }
 
-    fn next(&mut self, conditions: Conditions) -> (Instant, Tick) {
+    fn next(&mut self, conditions: Conditions, now: Instant) -> (Instant, Tick) {
         let Conditions {
             finished_since,
             silent_since,
             has_readers,
             has_events,
         } = conditions;
-        let now = Instant::now();
         self.orphaned_since = match self.orphaned_since {
             _ if has_readers => None,
             None => Some(now),

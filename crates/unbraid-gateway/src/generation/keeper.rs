@@ -5,8 +5,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures::StreamExt;
-use tokio::{runtime::Handle, time::Instant};
+use futures::{FutureExt, StreamExt};
+use tokio::time::Instant;
 use unbraid_log::{End, Journal, LogError, LogWriter, Producer, RecordBuilder, Seq, StreamEnd};
 
 use crate::metrics::{AppendResult, Metrics};
@@ -26,7 +26,6 @@ pub(super) struct Keeper {
     pub(super) events: RecordBuilder,
     appended_bytes: u64,
     metrics: Metrics,
-    runtime: Handle,
 }
 
 impl Keeper {
@@ -36,7 +35,6 @@ impl Keeper {
             events: RecordBuilder::new(Seq(1)),
             appended_bytes: 0,
             metrics,
-            runtime: Handle::current(),
         }
     }
 
@@ -122,9 +120,9 @@ impl Drop for Keeper {
         let end = StreamEnd::new(End::ProducerLost);
         match self.log.take() {
             Some(GenerationLog::Memory(mut writer)) => {
-                // A runtime that shuts down drops the task, and with it every reader.
-                self.runtime
-                    .spawn(async move { seal(&mut *writer, &end).await });
+                // Not in a task, because the runtime may be shutting down while readers in another one wait. A log in memory
+                // is ready at once.
+                let _sealed = seal(&mut *writer, &end).now_or_never();
             }
             Some(GenerationLog::Shared(producer)) => producer.finish(end),
             None => {}

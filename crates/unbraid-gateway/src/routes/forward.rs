@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, Method, Response, request::Parts},
 };
 use bytes::Bytes;
+use futures::StreamExt;
 
 use super::{Answer, access, create::body::read_body};
 use crate::{
@@ -71,8 +72,17 @@ fn stays_below_base(path: &str) -> bool {
 
 /// Passes an answer on, byte for byte. Dropping the response closes the upstream's connection.
 pub(super) fn pass(answer: upstream::Answer) -> Response<Body> {
+    pass_holding(answer, ())
+}
+
+/// The same, and keeps a value until the body has ended.
+pub(super) fn pass_holding<T: Send + 'static>(answer: upstream::Answer, held: T) -> Response<Body> {
     let (status, headers) = (answer.status, answer.headers.clone());
-    let mut response = Response::new(Body::from_stream(answer.into_raw()));
+    let body = answer.into_raw().map(move |read| {
+        let _held = &held;
+        read
+    });
+    let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

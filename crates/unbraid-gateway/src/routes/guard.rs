@@ -1,5 +1,7 @@
 //! What holds for every path: `Host` and `Origin`, CORS, and headers of every answer.
 
+use std::panic::AssertUnwindSafe;
+
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -10,8 +12,10 @@ use axum::{
     middleware::Next,
     response::IntoResponse,
 };
+use futures::FutureExt;
 
 use crate::{
+    api_error::ApiError,
     auth::{cors::add_preflight_headers, hosts::origins, keys::Principal},
     gateway::Gateway,
 };
@@ -52,4 +56,12 @@ pub(super) async fn guard(
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Answers a request whose handler panics.
+///
+/// tower-http's layer would put every body into a box more, through which each delta passes.
+pub(super) async fn catch_panic(request: Request, next: Next) -> Response<Body> {
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answered.unwrap_or_else(|_| ApiError::INTERNAL.into_response())
 }

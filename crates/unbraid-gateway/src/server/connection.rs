@@ -2,13 +2,13 @@
 
 use std::{
     convert::Infallible,
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -43,6 +43,7 @@ use crate::{
     gateway::GatewayService,
     limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
     reader::stalls::{Progress, Stalls},
+    seldom::Seldom,
 };
 
 /// What a connection needs.
@@ -192,16 +193,26 @@ async fn drive<C: Future>(
     shut_down: impl Fn(Pin<&mut C>),
     mut drained: watch::Receiver<bool>,
 ) {
+    let mut seldom = Seldom::default();
     let mut is_draining = false;
-    loop {
-        tokio::select! {
-            _closed = connection.as_mut() => return,
-            _ = drained.wait_for(|drained| *drained), if !is_draining => {
-                is_draining = true;
-                shut_down(connection.as_mut());
+    let mut drained = Box::pin(async move {
+        // The server is never dropped before its connections.
+        let _drained = drained.wait_for(|drained| *drained).await;
+    });
+    poll_fn(|cx| {
+        loop {
+            if connection.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
             }
+            if is_draining {
+                return Poll::Pending;
+            }
+            ready!(seldom.poll(cx, |cx| drained.as_mut().poll(cx)));
+            is_draining = true;
+            shut_down(connection.as_mut());
         }
-    }
+    })
+    .await;
 }
 
 fn http1() -> http1::Builder {

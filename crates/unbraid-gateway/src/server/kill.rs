@@ -1,14 +1,16 @@
 //! Lets a reader that stalls be disconnected although nothing polls it: over HTTP/2 its stream is reset, over HTTP/1.1
 //! its connection is closed.
 
-use std::future::Future;
-
-use futures::{
-    FutureExt,
-    future::{Either, select},
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
 };
+
 use hyper::rt::Executor;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::seldom::Seldom;
 
 tokio::task_local! {
     static KILL: CancellationToken;
@@ -36,12 +38,31 @@ fn with_token<F: Future + Unpin>(
     token: CancellationToken,
     future: F,
 ) -> impl Future<Output = Option<F::Output>> {
-    let killed = Box::pin(token.clone().cancelled_owned());
-    let either = select(future, killed).map(|either| match either {
-        Either::Left((output, _)) => Some(output),
-        Either::Right(((), _)) => None,
-    });
-    KILL.scope(token, either)
+    let switched = Switched {
+        future,
+        killed: Box::pin(token.clone().cancelled_owned()),
+        seldom: Seldom::default(),
+    };
+    KILL.scope(token, switched)
+}
+
+struct Switched<F> {
+    future: F,
+    killed: Pin<Box<WaitForCancellationFutureOwned>>,
+    seldom: Seldom,
+}
+
+impl<F: Future + Unpin> Future for Switched<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Poll::Ready(output) = Pin::new(&mut this.future).poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        let killed = this.killed.as_mut();
+        this.seldom.poll(cx, |cx| killed.poll(cx)).map(|()| None)
+    }
 }
 
 /// Spawns the streams of HTTP/2 connections, each with a switch of its own.

@@ -98,7 +98,15 @@ impl State {
 
     /// The first record that contains this number or a greater one.
     fn position(&self, seq: Seq) -> usize {
-        self.records.partition_point(|record| record.last() < seq)
+        // A reader that follows the stream wants the last record. A search would touch records that have left the caches.
+        let is_before = |record: &Record| record.last() < seq;
+        let earlier = self.records.split_last().map(|(_, earlier)| earlier);
+        match earlier {
+            Some(earlier) if earlier.last().is_none_or(is_before) => {
+                earlier.len() + usize::from(self.tail() < seq)
+            }
+            _ => self.records.partition_point(is_before),
+        }
     }
 
     fn push(&mut self, record: Record) {

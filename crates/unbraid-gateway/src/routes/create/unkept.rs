@@ -1,11 +1,7 @@
 //! Answers that are not kept: `live` streams, and whole answers.
 
-use axum::{
-    body::Body,
-    http::{HeaderMap, HeaderValue, Method},
-};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use bytes::Bytes;
-use futures::StreamExt;
 
 use super::{Create, Passed, is_auto};
 use crate::{
@@ -13,7 +9,10 @@ use crate::{
     config::FanOut,
     fan_out::{self, WholeAnswer},
     generation::{PartSource, Started, StartedPart},
-    routes::{Answer, forward::pass},
+    routes::{
+        Answer,
+        forward::{pass, pass_holding},
+    },
     upstream::{self, Outgoing},
 };
 
@@ -38,19 +37,13 @@ impl Create {
         let permit = is_stream.then(|| self.reserve()).transpose()?;
         let answer = self.send_unchanged().await?;
         let is_success = answer.status.is_success();
-        let mut response: Passed = pass(answer);
+        let mut response: Passed = pass_holding(answer, permit);
         if is_stream && is_success {
             let headers = response.headers_mut();
             headers.insert("cache-control", HeaderValue::from_static("no-store"));
             headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         }
-        Ok(response.map(|body| {
-            let held = body.into_data_stream().map(move |read| {
-                let _held = &permit;
-                read
-            });
-            Body::from_stream(held)
-        }))
+        Ok(response)
     }
 
     /// The upstream's own answer, byte for byte. If the provider refuses or ignores `n`, the missing choices are requested one

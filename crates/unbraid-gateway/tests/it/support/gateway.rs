@@ -1,6 +1,6 @@
 //! A gateway on a free port.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, num::NonZero};
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
@@ -38,7 +38,9 @@ pub(crate) async fn start_with(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    let server = Server::new(gateway.clone());
+    // As `unbraid serve` does it: a stream and its readers may be on different threads.
+    let workers = NonZero::new(2).unwrap();
+    let server = Server::new(gateway.clone()).workers(workers);
     let server = tokio::spawn(async move {
         server
             .serve(listener, async { drop(stopped.await) })

@@ -1,0 +1,247 @@
+//! Waits for what is seldom ready without touching it each time that its task runs.
+//!
+//! A gateway has thousands of tasks, and the memory of one has left the caches when its next delta arrives. What such a task
+//! examines for each delta costs more than what it computes.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures::task::AtomicWaker;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Polls something only after it has woken this task.
+pub(crate) struct Seldom {
+    flag: Arc<Flag>,
+    /// Sets the flag.
+    waker: Waker,
+    /// The task that was registered last.
+    task: Option<Waker>,
+}
+
+struct Flag {
+    is_woken: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        let flag = Arc::new(Flag {
+            is_woken: AtomicBool::new(true),
+            task: AtomicWaker::new(),
+        });
+        Self {
+            waker: Waker::from(Arc::clone(&flag)),
+            flag,
+            task: None,
+        }
+    }
+}
+
+impl Seldom {
+    /// Calls `poll` if it has not been called yet, was ready, or has woken the task since it was pending.
+    pub(crate) fn poll<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let is_registered = |task: &Waker| task.will_wake(cx.waker());
+        if !self.task.as_ref().is_some_and(is_registered) {
+            self.flag.task.register(cx.waker());
+            self.task = Some(cx.waker().clone());
+        }
+        // Most calls end here, without a write.
+        if !self.flag.is_woken.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        self.flag.is_woken.store(false, Ordering::Release);
+        // The wake-up has taken the waker. What wakes before this line is seen by the poll that follows.
+        self.flag.task.register(cx.waker());
+        let polled = poll(&mut Context::from_waker(&self.waker));
+        if polled.is_ready() {
+            self.flag.is_woken.store(true, Ordering::Release);
+        }
+        polled
+    }
+}
+
+/// A timer that is created once, and polled only after its time.
+#[derive(Default)]
+pub(crate) struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// When it fires, and which task it wakes.
+    armed: Option<(Instant, Waker)>,
+}
+
+impl Timer {
+    /// Waits until a time, which may be another one at each call. The task is woken then, or earlier.
+    pub(crate) fn poll_until(
+        &mut self,
+        cx: &mut Context<'_>,
+        until: Instant,
+        now: Instant,
+    ) -> Poll<()> {
+        if until <= now {
+            return Poll::Ready(());
+        }
+        // A timer that fires too early is set again. Setting it for each event would cost more than that.
+        if let Some((at, task)) = &self.armed
+            && (now < *at && *at <= until)
+            && task.will_wake(cx.waker())
+        {
+            return Poll::Pending;
+        }
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if sleep.deadline() > until || sleep.deadline() <= now {
+            sleep.as_mut().reset(until);
+        }
+        // Without a budget: a poll that is refused would arm nothing.
+        let polled = Pin::new(&mut tokio::task::unconstrained(sleep.as_mut())).poll(cx);
+        self.armed = Some((sleep.deadline(), cx.waker().clone()));
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, future::poll_fn, time::Duration};
+
+    use futures::{FutureExt, StreamExt, channel::mpsc, future::join};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_that_wakes_is_lost() {
+        let (sender, mut received) = mpsc::unbounded();
+        let mut seldom = Seldom::default();
+        let sends = tokio::spawn(async move {
+            for number in 0..1000 {
+                sender.unbounded_send(number).unwrap();
+                if number % 3 == 0 {
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        for number in 0..1000 {
+            let next = poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx)));
+            let next = timeout(Duration::from_secs(10), next).await;
+            assert_eq!(next.expect("a wake-up was lost"), Some(number));
+        }
+        sends.await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_wake_up_of_another_thread_at_any_time_is_not_lost() {
+        let (sender, mut received) = mpsc::unbounded();
+        let sends = std::thread::spawn(move || {
+            for number in 0..20_000 {
+                sender.unbounded_send(number).unwrap();
+                if number % 64 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let reads = tokio::spawn(async move {
+            let mut seldom = Seldom::default();
+            let mut next = 0;
+            while let Some(number) =
+                poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx))).await
+            {
+                assert_eq!(number, next);
+                next += 1;
+            }
+            next
+        });
+        let read = timeout(Duration::from_secs(60), reads).await;
+        assert_eq!(read.expect("a wake-up was lost").unwrap(), 20_000);
+        sends.join().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_wake_ups_of_the_task_do_not_poll() {
+        let polls = Cell::new(0);
+        let mut seldom = Seldom::default();
+        let mut slow = Box::pin(sleep(Duration::from_secs(100)));
+        let waits = poll_fn(|cx| {
+            seldom.poll(cx, |cx| {
+                polls.set(polls.get() + 1);
+                slow.poll_unpin(cx)
+            })
+        });
+        let busy = async {
+            for _ in 0..50 {
+                sleep(Duration::from_secs(1)).await;
+            }
+        };
+        join(waits, busy).await;
+        assert_eq!(polls.get(), 2);
+    }
+
+    #[tokio::test]
+    async fn another_task_that_polls_is_woken() {
+        let (sender, mut received) = mpsc::unbounded();
+        let mut seldom = Seldom::default();
+        let first = poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx)));
+        assert_eq!(first.now_or_never(), None);
+        let next = tokio::spawn(async move {
+            poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx))).await
+        });
+        tokio::task::yield_now().await;
+        sender.unbounded_send(1).unwrap();
+        let next = timeout(Duration::from_secs(10), next).await;
+        assert_eq!(next.expect("the task sleeps").unwrap(), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_fires_at_the_last_time_that_it_was_given() {
+        let secs = Duration::from_secs;
+        let mut timer = Timer::default();
+        let started = Instant::now();
+        let mut events = 0;
+        let mut next_event = Box::pin(sleep(secs(3)));
+        // Each event moves the time, as a read moves the end of a silence.
+        let mut last = started;
+        poll_fn(|cx| {
+            while events < 4 && next_event.poll_unpin(cx).is_ready() {
+                events += 1;
+                last = Instant::now();
+                next_event.as_mut().reset(last + secs(3));
+            }
+            loop {
+                let now = Instant::now();
+                std::task::ready!(timer.poll_until(cx, last + secs(5), now));
+                if last + secs(5) <= Instant::now() {
+                    return Poll::Ready(());
+                }
+            }
+        })
+        .await;
+        assert_eq!(events, 4);
+        assert_eq!(started.elapsed().as_secs(), 4 * 3 + 5);
+        // An earlier time counts as well.
+        let now = Instant::now();
+        let far = poll_fn(|cx| timer.poll_until(cx, now + secs(100), Instant::now()));
+        assert_eq!(far.now_or_never(), None);
+        poll_fn(|cx| timer.poll_until(cx, now + secs(1), Instant::now())).await;
+        assert_eq!(now.elapsed().as_secs(), 1);
+    }
+}
