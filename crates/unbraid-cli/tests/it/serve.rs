@@ -1,6 +1,7 @@
 //! `unbraid serve`: its options, its exit codes and its signals. The gateway itself is tested in its own crate.
 
 #[cfg(unix)]
+mod claims;
 mod faults;
 
 use std::{

@@ -152,9 +152,9 @@ async fn a_second_request_is_excused_by_a_death_before_the_stream_is_in_the_log(
     history.generation_started(1, second);
     assert!(!history.was_taken_over(1), "its gateway lives");
     // The gateway dies at once, or when the log has had the stream for long, or after the second request.
-    for (death, next, is_excused) in [(0.1, 6.0, true), (5.0, 11.0, false), (6.5, 6.0, false)] {
+    for (death, next, is_excused) in [(0.1_f64, 6.0, true), (5.0, 11.0, false), (6.5, 6.0, false)] {
         let (history, _) = generation();
-        let mut now = 0.0;
+        let mut now = 0.0_f64;
         let mut events = [(death, true), (next, false)];
         events.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (time, is_death) in events {
