@@ -5,9 +5,10 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     sync::mpsc::{Receiver, channel},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use tokio::time::Instant;
 use unbraid_testkit::servers::RedisServer;
 
 use super::{Serve, TIMEOUT, send};
