@@ -6,13 +6,12 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
 };
 
-use futures::task::AtomicWaker;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Polls something only after it has woken this task.
@@ -26,7 +25,28 @@ pub(crate) struct Seldom {
 
 struct Flag {
     is_woken: AtomicBool,
-    task: AtomicWaker,
+    /// It stays here when it is woken. If a wake-up took it, one that comes late, after the poll that it is for, would leave
+    /// nothing for the next one.
+    task: Mutex<Option<Waker>>,
+}
+
+impl Flag {
+    fn set_task(&self, task: &Waker) {
+        let mut kept = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let former = kept.replace(task.clone());
+        // Its drop may run foreign code.
+        drop(kept);
+        drop(former);
+    }
+
+    fn wake_task(&self) {
+        let kept = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = kept.clone();
+        drop(kept);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
 }
 
 impl Wake for Flag {
@@ -36,7 +56,7 @@ impl Wake for Flag {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.is_woken.store(true, Ordering::Release);
-        self.task.wake();
+        self.wake_task();
     }
 }
 
@@ -44,7 +64,7 @@ impl Default for Seldom {
     fn default() -> Self {
         let flag = Arc::new(Flag {
             is_woken: AtomicBool::new(true),
-            task: AtomicWaker::new(),
+            task: Mutex::default(),
         });
         Self {
             waker: Waker::from(Arc::clone(&flag)),
@@ -63,16 +83,16 @@ impl Seldom {
     ) -> Poll<T> {
         let is_registered = |task: &Waker| task.will_wake(cx.waker());
         if !self.task.as_ref().is_some_and(is_registered) {
-            self.flag.task.register(cx.waker());
+            // Before the flag is read: what sets it later wakes this task.
+            self.flag.set_task(cx.waker());
             self.task = Some(cx.waker().clone());
         }
         // Most calls end here, without a write.
         if !self.flag.is_woken.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.flag.is_woken.store(false, Ordering::Release);
-        // The wake-up has taken the waker. What wakes before this line is seen by the poll that follows.
-        self.flag.task.register(cx.waker());
+        // What wakes before this line is seen by the poll that follows.
+        self.flag.is_woken.swap(false, Ordering::AcqRel);
         let polled = poll(&mut Context::from_waker(&self.waker));
         if polled.is_ready() {
             self.flag.is_woken.store(true, Ordering::Release);
@@ -122,12 +142,21 @@ impl Timer {
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::Cell, future::poll_fn, time::Duration};
+    use std::{cell::Cell, future::poll_fn, sync::atomic::AtomicUsize, time::Duration};
 
     use futures::{FutureExt, StreamExt, channel::mpsc, future::join};
     use tokio::time::{sleep, timeout};
 
     use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     #[tokio::test]
     async fn nothing_that_wakes_is_lost() {
@@ -174,6 +203,30 @@ mod tests {
         let read = timeout(Duration::from_secs(60), reads).await;
         assert_eq!(read.expect("a wake-up was lost").unwrap(), 20_000);
         sends.join().unwrap();
+    }
+
+    /// The two steps of a wake-up, with polls between them.
+    #[test]
+    fn a_wake_up_that_is_late_does_not_hide_the_next_one() {
+        let wakes = Arc::new(Count::default());
+        let task = Waker::from(Arc::clone(&wakes));
+        let mut cx = Context::from_waker(&task);
+        let mut seldom = Seldom::default();
+        let mut inner = None;
+        let pending = seldom.poll(&mut cx, |cx| {
+            inner = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        });
+        assert!(pending.is_pending());
+        seldom.flag.is_woken.store(true, Ordering::Release);
+        assert!(seldom.poll(&mut cx, |_| Poll::Ready(())).is_ready());
+        assert!(seldom.poll(&mut cx, |_| Poll::<()>::Pending).is_pending());
+        seldom.flag.wake_task();
+        let polled = seldom.poll(&mut cx, |_| -> Poll<()> { panic!("the flag is not set") });
+        assert!(polled.is_pending());
+        let before = wakes.0.load(Ordering::Relaxed);
+        inner.unwrap().wake();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), before + 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -107,6 +107,8 @@ impl Server {
     /// thread for each core.
     ///
     /// The threads end with the server: a generation that still runs then ends as `producer_lost`.
+    /// [`serve`](Self::serve) may return a moment before they have dropped their tasks. Tasks that follow a shared log for all
+    /// readers run on them, too: give a gateway that others serve as well, or that is used after the server, no threads.
     ///
     /// # Examples
     ///

@@ -63,7 +63,11 @@ struct ReaderActor(Mutex<Option<Box<Reader>>>);
 /// tokio lets it run regardless of how much its task has done. That spares the reader a task of its own for the start, and
 /// each read with new choices a boxed future.
 fn start_now<T>(start: impl Future<Output = Result<T, SpawnErr>>) -> Option<T> {
-    unconstrained(start).now_or_never()?.ok()
+    let started = unconstrained(start).now_or_never().and_then(Result::ok);
+    if started.is_none() {
+        tracing::error!("an actor did not start");
+    }
+    started
 }
 
 /// Everything the reader works with. It is moved out of the actor into the frame of `post_start`, so that a kill drops it at

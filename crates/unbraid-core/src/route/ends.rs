@@ -232,6 +232,10 @@ impl Router {
         position: Position,
         sink: &mut impl ChoiceSink,
     ) {
+        // Asked at each event while a choice has its reason, and usually none ends.
+        if !self.routes.iter().any(&ends) {
+            return;
+        }
         for slot in self.ordered_slots() {
             if self.routes.get(slot).is_some_and(&ends) {
                 self.set_state(slot, State::Ended);

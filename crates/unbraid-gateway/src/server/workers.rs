@@ -11,6 +11,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     thread,
 };
@@ -75,14 +76,17 @@ pub(super) async fn serve(connection: Connection, socket: TcpStream, place: Plac
 
 impl Worker {
     fn start(number: usize) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel::<Infallible>();
-        let worker = Self {
-            runtime: runtime.handle().clone(),
-            connections: Arc::default(),
-            _stop: stop,
-        };
+        let (started, runtime) = mpsc::channel();
+        // The runtime is built in its thread: it must not be dropped in this one, which may run async code, if the thread fails.
         let run = move || {
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(started.send(Err(error))),
+            };
+            if started.send(Ok(runtime.handle().clone())).is_err() {
+                return;
+            }
             let _stopped = runtime.block_on(stopped);
             // What decodes an answer for a reader that has gone must not delay the end.
             runtime.shutdown_background();
@@ -90,6 +94,11 @@ impl Worker {
         thread::Builder::new()
             .name(format!("unbraid-worker-{number}"))
             .spawn(run)?;
-        Ok(worker)
+        let runtime = runtime.recv().map_err(io::Error::other)??;
+        Ok(Self {
+            runtime,
+            connections: Arc::default(),
+            _stop: stop,
+        })
     }
 }
