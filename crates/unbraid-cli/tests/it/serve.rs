@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod claims;
+#[cfg(unix)]
 mod faults;
 
 use std::{
@@ -74,6 +75,21 @@ fn send(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// Reads the request of a gateway to its provider.
+#[cfg(unix)]
+fn read_request(socket: &TcpStream) {
+    let mut reader = BufReader::new(socket);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).unwrap_or(0) > 2 {
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! In a build that sends no requests, there is no provider to record from.
+//! In place of a provider to record from, in a build that sends no requests.
 
 use std::sync::Arc;
 

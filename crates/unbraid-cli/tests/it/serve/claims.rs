@@ -1,7 +1,7 @@
 //! A gateway that is killed or suspended between the claim of an idempotency key and the opening of its stream.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
     sync::mpsc::{Receiver, channel},
     thread,
@@ -11,7 +11,7 @@ use std::{
 use tokio::time::Instant;
 use unbraid_testkit::servers::RedisServer;
 
-use super::{Serve, TIMEOUT, send};
+use super::{Serve, TIMEOUT, read_request, send};
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -36,19 +36,6 @@ fn upstream(gate: Receiver<()>) -> (String, Receiver<usize>) {
         }
     });
     (url, requests)
-}
-
-fn read_request(socket: &TcpStream) {
-    let mut reader = BufReader::new(socket);
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).unwrap_or(0) > 2 {
-        let lower = line.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        line.clear();
-    }
-    reader.read_exact(&mut vec![0; length]).unwrap();
 }
 
 fn answer(mut socket: TcpStream, ordinal: usize) {

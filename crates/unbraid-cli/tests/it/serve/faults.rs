@@ -1,7 +1,7 @@
 //! A gateway that is killed, suspended, or asked to exit while it works.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::mpsc::{Receiver, channel},
     thread,
@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{Serve, TIMEOUT};
+use super::{Serve, TIMEOUT, read_request};
 
 const REQUEST: &str = r#"{"model":"m","stream":true}"#;
 
@@ -22,23 +22,13 @@ fn upstream(answer: impl Fn(&mut TcpStream) + Send + 'static) -> (String, Receiv
     thread::spawn(move || {
         for socket in listener.incoming() {
             let mut socket = socket.unwrap();
-            let mut reader = BufReader::new(socket.try_clone().unwrap());
-            let mut line = String::new();
-            let mut length = 0;
-            while reader.read_line(&mut line).unwrap_or(0) > 2 {
-                let value = line.to_ascii_lowercase();
-                if let Some(value) = value.strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                line.clear();
-            }
-            reader.read_exact(&mut vec![0; length]).unwrap();
+            read_request(&socket);
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             socket.write_all(head.as_bytes()).unwrap();
             answer(&mut socket);
             // Until the gateway closes the connection.
-            let _ended = reader.read_to_end(&mut Vec::new());
+            let _ended = socket.read_to_end(&mut Vec::new());
             let _test_is_over = closed.send(());
         }
     });
