@@ -1,5 +1,8 @@
 //! Ends readers that hang, and measures the others.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::HashMap,
     sync::{Arc, atomic::Ordering},
