@@ -9,6 +9,7 @@
 //! same faults at the same times, and not the same interleaving.
 
 mod answer;
+mod attempts;
 mod broker;
 mod checker;
 mod client;

@@ -138,12 +138,14 @@ impl Api {
         self.checked.load(Ordering::Relaxed) == self.connection.epoch()
     }
 
-    /// Notes a request without an answer: the streams may be lost.
-    fn note(&self, failure: Failure) -> Failure {
-        if failure == Failure::TimedOut {
-            self.checked.store(UNCHECKED, Ordering::Relaxed);
+    /// Notes an answer, or that there was none: then the streams may be lost.
+    fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        match &result {
+            Ok(_) => self.connection.answered(),
+            Err(Failure::TimedOut) => self.checked.store(UNCHECKED, Ordering::Relaxed),
+            Err(_) => {}
         }
-        failure
+        result
     }
 
     /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
@@ -164,10 +166,11 @@ impl Api {
         let answer = self.client().send_request(draft.subject, request).await;
         let answer = answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => Failure::Missing,
-            RequestErrorKind::TimedOut => self.note(Failure::TimedOut),
+            RequestErrorKind::TimedOut => Failure::TimedOut,
             RequestErrorKind::MaxPayloadExceeded => Failure::TooLarge,
             _ => Failure::Unavailable(error.to_string()),
-        })?;
+        });
+        let answer = self.note(answer)?;
         match serde_json::from_slice(&answer.payload) {
             Ok(Response::Ok(PublishAck {
                 duplicate: true, ..
@@ -213,11 +216,11 @@ impl Api {
         if self.reads_leader() {
             let request = stream.raw_message_builder().last_by_subject(subject);
             let answer = request.send().await.map_err(|error| error.kind());
-            return by_leader(answer);
+            return self.note(by_leader(answer));
         }
         let request = stream.direct_get_builder().last_by_subject(subject);
         let answer = request.send().await.map_err(|error| error.kind());
-        directly(answer).map_err(|failure| self.note(failure))
+        self.note(directly(answer))
     }
 
     /// The first message of a subject whose number is at least `sequence`.
@@ -234,12 +237,12 @@ impl Api {
             let request = stream.raw_message_builder().sequence(sequence);
             let request = request.next_by_subject(subject);
             let answer = request.send().await.map_err(|error| error.kind());
-            return by_leader(answer);
+            return self.note(by_leader(answer));
         }
         let request = stream.direct_get_builder().sequence(sequence);
         let request = request.next_by_subject(subject);
         let answer = request.send().await.map_err(|error| error.kind());
-        directly(answer).map_err(|failure| self.note(failure))
+        self.note(directly(answer))
     }
 
     /// Removes the messages of a subject but the last `keep`.

@@ -2,17 +2,15 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use percent_encoding::percent_decode_str;
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 
-use crate::{NatsError, NatsOptions, api::Failure};
+use crate::{NatsError, NatsOptions, api::Failure, contact::Contact};
 
 /// A subscription holds at most this many messages: a reader that is slower finds the others in the stream.
 pub(crate) const SUBSCRIPTION_CAPACITY: usize = 256;
@@ -36,8 +34,6 @@ pub(crate) struct Link {
     /// How often the connection was made.
     pub(crate) epoch: u64,
     pub(crate) is_up: bool,
-    /// When it was made again.
-    pub(crate) again: Option<Instant>,
 }
 
 /// A connection that is made again whenever it fails.
@@ -45,6 +41,7 @@ pub(crate) struct Link {
 pub(crate) struct Connection {
     pub(crate) client: Client,
     link: watch::Receiver<Link>,
+    contact: Arc<Mutex<Contact>>,
 }
 
 impl Connection {
@@ -58,8 +55,9 @@ impl Connection {
         let (sender, link) = watch::channel(Link {
             epoch: 0,
             is_up: true,
-            again: None,
         });
+        let contact = Arc::new(Mutex::new(Contact::new()));
+        let noted = Arc::clone(&contact);
         let mut connect = ConnectOptions::new()
             .name(format!("unbraid {gateway}"))
             .connection_timeout(Duration::from_secs(2))
@@ -67,7 +65,7 @@ impl Connection {
             .subscription_capacity(SUBSCRIPTION_CAPACITY)
             .reconnect_delay_callback(delay)
             .event_callback(move |event| {
-                note(&sender, &event);
+                note(&sender, &noted, &event);
                 std::future::ready(())
             });
         connect = match login {
@@ -86,7 +84,13 @@ impl Connection {
         }
         let client = connect.connect(addresses).await?;
         check(&client)?;
-        Ok(Self { client, link })
+        let connection = Self {
+            client,
+            link,
+            contact,
+        };
+        connection.contact().see(connection.server());
+        Ok(connection)
     }
 
     /// The state, and its changes.
@@ -106,10 +110,21 @@ impl Connection {
         self.link.borrow().epoch
     }
 
-    /// Whether there was no connection at some moment within this time.
-    pub(crate) fn was_away_within(&self, time: Duration) -> bool {
-        let link = *self.link.borrow();
-        !link.is_up || link.again.is_some_and(|again| again.elapsed() < time)
+    fn contact(&self) -> MutexGuard<'_, Contact> {
+        lock(&self.contact)
+    }
+
+    /// Notes an answer of the server.
+    pub(crate) fn answered(&self) {
+        self.contact().answered();
+    }
+
+    /// Whether the server was away a moment ago, so that producers may be about to write what it lacks.
+    pub(crate) fn may_lack_streams(&self) -> bool {
+        let server = self.server();
+        let mut contact = self.contact();
+        contact.see(server);
+        contact.may_lack_streams()
     }
 
     /// Waits briefly until the server is connected. Without this, the client would keep a request, and send it when nobody
@@ -128,14 +143,24 @@ impl Connection {
     }
 }
 
-fn note(sender: &watch::Sender<Link>, event: &Event) {
+fn lock(contact: &Mutex<Contact>) -> MutexGuard<'_, Contact> {
+    // Every change is complete before anything that could panic.
+    contact.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(sender: &watch::Sender<Link>, contact: &Mutex<Contact>, event: &Event) {
     match event {
-        Event::Connected => sender.send_modify(|link| {
-            link.again = (link.epoch > 0).then(Instant::now);
-            link.epoch += 1;
-            link.is_up = true;
-        }),
-        Event::Disconnected | Event::Closed => sender.send_modify(|link| link.is_up = false),
+        Event::Connected => {
+            lock(contact).connected();
+            sender.send_modify(|link| {
+                link.epoch += 1;
+                link.is_up = true;
+            });
+        }
+        Event::Disconnected | Event::Closed => {
+            lock(contact).lost();
+            sender.send_modify(|link| link.is_up = false);
+        }
         _ => {}
     }
     tracing::debug!(%event, "NATS");

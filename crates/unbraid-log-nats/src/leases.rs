@@ -9,6 +9,8 @@ use std::{
 use tokio::time::Instant;
 use unbraid_log::StreamId;
 
+use crate::contact::BRIEF;
+
 /// When this gateway has last seen the lease of a stream change, by its own monotonic clock.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
@@ -41,11 +43,6 @@ pub(crate) struct Observed {
     pub(crate) duration: Duration,
 }
 
-/// How long the same server may not have been heard of, without that counting as an outage: a connection that was cut and
-/// replaced. Also at most half of the lease. Without this, connections that are cut more often than a lease lasts would keep
-/// a lost stream open.
-const BRIEF: Duration = Duration::from_millis(1500);
-
 /// Above this number, watches are removed that were not used for a while.
 const MANY: usize = 4096;
 const UNUSED: Duration = Duration::from_secs(600);
@@ -74,6 +71,7 @@ impl Leases {
             seen: now,
         };
         let watch = watched.entry(id.clone()).or_insert(fresh);
+        // Also at most half of the lease.
         let is_brief = watch.server == server && now - watch.seen <= BRIEF.min(duration / 2);
         let had_contact = watch.epoch == epoch || is_brief;
         if watch.sequence != sequence || !had_contact {

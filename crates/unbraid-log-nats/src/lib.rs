@@ -102,6 +102,7 @@ mod api;
 mod claims;
 mod commands;
 mod connection;
+mod contact;
 mod entry;
 mod error;
 mod inner;

@@ -5,8 +5,7 @@ use std::{fmt, future::ready, sync::Arc};
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use unbraid_log::{
     Claim, ClaimKey, Command, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
-    StreamId,
-    internal::{CommandQueue, REPAIR_TIME},
+    StreamId, internal::CommandQueue,
 };
 
 use crate::{
@@ -175,8 +174,7 @@ impl LogStore for NatsLog {
 
     fn may_lack_streams(&self) -> BoxFuture<'_, bool> {
         // A restart of the server ends every connection.
-        let connection = &self.inner.api.connection;
-        ready(connection.was_away_within(REPAIR_TIME)).boxed()
+        ready(self.inner.api.connection.may_lack_streams()).boxed()
     }
 
     fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {

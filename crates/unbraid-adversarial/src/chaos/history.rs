@@ -250,18 +250,14 @@ impl History {
     /// Whether nothing is wrong at the moment with the log, or with the gateway that a reader uses.
     pub(super) fn is_quiet(&self, slot: usize) -> bool {
         let inner = self.inner();
-        let outages = inner
-            .outages
-            .iter()
-            .filter(|(outage, _)| *outage != Outage::Cuts);
-        let is_broker_up = outages
-            .map(|(_, window)| window)
-            .all(|window| window.until.is_some());
-        let mut away = inner
-            .away
-            .iter()
-            .filter(|(gateway, ..)| gateway.slot == slot);
-        is_broker_up && away.all(|(.., window)| window.until.is_some())
+        inner.faults(slot).all(|window| window.until.is_some())
+    }
+
+    /// When something was wrong last with the log, or with the gateway that a reader uses. A reader that arrives at the gateway
+    /// a moment after that waits no longer than one that arrived before.
+    pub(super) fn quiet_since(&self, slot: usize) -> Option<Instant> {
+        let inner = self.inner();
+        inner.faults(slot).map(Window::end).max()
     }
 
     /// What the faults of this round excuse.
@@ -286,6 +282,20 @@ impl History {
 }
 
 impl Inner {
+    /// The faults of the log and of a gateway, but for connections that can be opened again at once.
+    fn faults(&self, slot: usize) -> impl Iterator<Item = &Window> {
+        let outages = self
+            .outages
+            .iter()
+            .filter(|(outage, _)| *outage != Outage::Cuts);
+        let away = self
+            .away
+            .iter()
+            .filter(move |(gateway, ..)| gateway.slot == slot);
+        let away = away.map(|(.., window)| window);
+        outages.map(|(_, window)| window).chain(away)
+    }
+
     /// When a producer stopped producing: it was killed, or was away for longer than it may be.
     fn death(&self, generation: &Generation, lease: Duration) -> Option<Instant> {
         let killed = self.killed.get(&generation.producer).copied();

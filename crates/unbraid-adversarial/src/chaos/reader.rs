@@ -10,8 +10,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use unbraid_testkit::cut::Rng;
 
 use super::{
+    attempts::Outcome,
     checker::{Finish, Got},
-    client::{self, Failure, Response, Stop},
+    client::{self, Failure, Response},
     gateways::Gateways,
     history::History,
     streams::Received,
@@ -60,7 +61,7 @@ impl Reader {
         }
         let first = loop {
             let slot = self.rng.below(self.clients.gateways.len());
-            self.received.gateway.store(slot, Ordering::Relaxed);
+            self.begin(slot);
             let address = self.clients.gateways.address(slot);
             let sent = client::send(
                 address,
@@ -80,7 +81,8 @@ impl Reader {
                 },
                 // Without a key, a request that may have arrived must not be sent again.
                 Err(Failure::Unknown) if !key => break None,
-                Ok(_) | Err(_) => {}
+                Ok(response) => self.ended(Outcome::Status(response.status)),
+                Err(failure) => self.ended(Outcome::Failed(failure)),
             }
             if Instant::now() >= deadline {
                 break None;
@@ -124,7 +126,7 @@ impl Reader {
         let mut unknown_since = None;
         loop {
             let slot = self.slot();
-            self.received.gateway.store(slot, Ordering::Relaxed);
+            self.begin(slot);
             let status = match self.connect(slot).await {
                 Ok(response) if response.status == 200 => {
                     unknown_since = None;
@@ -134,8 +136,14 @@ impl Reader {
                     self.pause().await;
                     continue;
                 }
-                Ok(response) => Some(response.status),
-                Err(_) => None,
+                Ok(response) => {
+                    self.ended(Outcome::Status(response.status));
+                    Some(response.status)
+                }
+                Err(failure) => {
+                    self.ended(Outcome::Failed(failure));
+                    None
+                }
             };
             match status {
                 Some(204) => return self.received.finish(Finish::NothingLeft),
@@ -152,6 +160,15 @@ impl Reader {
             }
             self.pause().await;
         }
+    }
+
+    fn begin(&self, slot: usize) {
+        self.received.gateway.store(slot, Ordering::Relaxed);
+        self.received.update(|state| state.attempts.begin(slot));
+    }
+
+    fn ended(&self, outcome: Outcome) {
+        self.received.update(|state| state.attempts.end(outcome));
     }
 
     async fn connect(&self, slot: usize) -> Result<Response, Failure> {
@@ -185,11 +202,14 @@ impl Reader {
             Plan::Stay | Plan::Events(_) => far,
         };
         let mut has_ended = false;
-        loop {
+        let mut events = 0;
+        let stop = loop {
             let event = match timeout_at(deadline, response.next()).await {
                 Ok(Ok(event)) => event,
-                Err(_) | Ok(Err(Stop::Broken | Stop::Silence | Stop::End)) => break,
+                Err(_) => break None,
+                Ok(Err(stop)) => break Some(stop),
             };
+            events += 1;
             self.cursor = event.id.unwrap_or(self.cursor);
             has_ended |= is_last(&event.data);
             let got = Got {
@@ -203,10 +223,11 @@ impl Reader {
             if let (Plan::Events(left), false) = (&mut plan, has_ended) {
                 *left = left.saturating_sub(1);
                 if *left == 0 {
-                    break;
+                    break None;
                 }
             }
-        }
+        };
+        self.ended(Outcome::Read { events, stop });
         if has_ended {
             self.received.finish(Finish::Ended);
         }

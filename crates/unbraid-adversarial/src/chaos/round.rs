@@ -309,7 +309,10 @@ impl Round<'_> {
         for (received, (view, state)) in readers.iter().zip(&states) {
             let Some(finish) = state.finish else { continue };
             let verdict = checker::check(&stream.answer, *view, &state.got, finish, &allowed);
-            for violation in verdict.violations {
+            for mut violation in verdict.violations {
+                if let (Kind::Hung, Some(hung)) = (violation.kind, &state.hung) {
+                    violation.detail = format!("{}; {hung}", violation.detail);
+                }
                 found(Some(received), violation);
             }
             ends.push((finish, verdict.end));

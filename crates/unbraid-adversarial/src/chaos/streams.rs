@@ -1,8 +1,11 @@
 //! The streams of a round, and what their readers share.
 
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use tokio::sync::watch;
@@ -10,6 +13,7 @@ use unbraid_testkit::cut::Rng;
 
 use super::{
     answer::{Answer, View},
+    attempts::Attempts,
     checker::{Finish, Got},
 };
 
@@ -100,6 +104,9 @@ pub(super) struct State {
     pub(super) is_reading: bool,
     /// Whether it ended without a stream to read.
     pub(super) is_unborn: bool,
+    pub(super) attempts: Attempts,
+    /// How long it waited for an end, and for what, when the harness ended it.
+    pub(super) hung: Option<String>,
 }
 
 impl Received {
@@ -118,6 +125,17 @@ impl Received {
 
     pub(super) fn is_done(&self) -> bool {
         self.update(|state| state.finish.is_some() || state.is_unborn)
+    }
+
+    /// The harness ends it, because it has waited for its end for too long.
+    pub(super) fn hang(&self, waited: Duration) {
+        self.update(|state| {
+            if state.finish.is_none() && !state.is_unborn {
+                state.finish = Some(Finish::Hung);
+                let attempts = &state.attempts;
+                state.hung = Some(format!("waited for {waited:.1?}, {attempts}"));
+            }
+        });
     }
 
     /// The first end is kept.

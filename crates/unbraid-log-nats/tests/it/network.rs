@@ -194,3 +194,29 @@ async fn a_cursor_in_a_long_log_is_found_although_each_answer_takes_a_while() {
     let next = next.expect("it hangs").expect("it is not sealed");
     assert_eq!(next.unwrap().first(), Seq(201));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut_do_not_make_a_stream_that_nobody_writes_wait() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let near = proxy(server.port()).await;
+    let log = NatsLog::connect(&url(&near), options()).await.unwrap();
+    let unknown = new_id();
+    for _ in 0..3 {
+        assert_eq!(log.status(&unknown).await, Ok(LogStatus::Unknown));
+        assert!(!log.may_lack_streams().await);
+        near.cut();
+        let cut = Instant::now();
+        while !log.may_lack_streams().await {
+            assert!(cut.elapsed() < Duration::from_secs(1), "it was not noticed");
+            sleep(Duration::from_millis(5)).await;
+        }
+        while log.may_lack_streams().await {
+            let _answer = log.status(&unknown).await;
+            sleep(Duration::from_millis(100)).await;
+        }
+        // Less than the interval of the cuts that a gateway has to bear.
+        assert!(cut.elapsed() < Duration::from_millis(2_500));
+    }
+}

@@ -202,3 +202,25 @@ async fn a_producer_that_comes_back_before_its_stream_is_sealed_is_a_sign_of_lif
     history.killed(PRODUCER);
     assert_eq!(history.last_sign_of_life(1), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_is_quiet_since_its_last_fault_and_that_of_the_log() {
+    let (history, _) = generation();
+    assert_eq!(history.quiet_since(0), None);
+    let outage = history.outage(Outage::Down);
+    let partition = history.away(PRODUCER, Away::Partitioned);
+    seconds(1.0).await;
+    history.outage_over(outage);
+    let up = Instant::now();
+    assert!(!history.is_quiet(0) && history.is_quiet(1));
+    seconds(4.0).await;
+    history.back(partition);
+    let back = Instant::now();
+    assert!(history.is_quiet(0));
+    // A connection that is cut can be opened again at once.
+    let cuts = history.outage(Outage::Cuts);
+    seconds(1.0).await;
+    history.outage_over(cuts);
+    assert_eq!(history.quiet_since(0), Some(back));
+    assert_eq!(history.quiet_since(1), Some(up), "it had no fault itself");
+}

@@ -1,5 +1,8 @@
 //! Ends readers that hang, and measures the others.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::HashMap,
     sync::{Arc, atomic::Ordering},
@@ -13,7 +16,6 @@ use tokio::{
 
 use crate::chaos::{
     LogKind, Options,
-    checker::Finish,
     gateways::Gateways,
     history::{GatewayId, History},
     streams::Received,
@@ -71,20 +73,20 @@ impl<'a> Monitor<'a> {
             for (index, (received, task)) in readers.iter().enumerate() {
                 if received.is_done() {
                     if let Some((_, since)) = waiting.remove(&index) {
-                        let since = self.last_sign_of_life(received, since);
+                        let since = self.counted_from(received, since);
                         watched.slowest = watched.slowest.max(since.elapsed());
                     }
                     continue;
                 }
                 if task.is_finished() {
                     // A client that panics received nothing that can be judged.
-                    received.finish(Finish::Hung);
+                    received.hang(start.elapsed());
                     continue;
                 }
                 open += 1;
                 if start.elapsed() > LONGEST_ROUND {
                     task.abort();
-                    received.finish(Finish::Hung);
+                    received.hang(start.elapsed());
                     continue;
                 }
                 if !self.may_end(received) {
@@ -98,10 +100,10 @@ impl<'a> Monitor<'a> {
                 if self.is_judged_by_gateway && entry.0 != gateway {
                     *entry = (gateway, Instant::now());
                 }
-                let since = self.last_sign_of_life(received, entry.1);
+                let since = self.counted_from(received, entry.1);
                 if since.elapsed() > self.limit {
                     task.abort();
-                    received.finish(Finish::Hung);
+                    received.hang(since.elapsed());
                 }
             }
             watched.exited.extend(self.gateways.exited());
@@ -112,11 +114,15 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// From when on the lease of a stream counts for a reader that waits since this time.
-    fn last_sign_of_life(&self, received: &Received, since: Instant) -> Instant {
-        let number = received.stream.answer.number;
-        let sign = self.history.last_sign_of_life(number);
-        sign.map_or(since, |sign| sign.max(since))
+    /// From when on the time counts for a reader that waits since this time: not before the last fault of the log, or of the
+    /// gateway that it uses now.
+    fn counted_from(&self, received: &Received, since: Instant) -> Instant {
+        let sign = self
+            .history
+            .last_sign_of_life(received.stream.answer.number);
+        let slot = received.gateway.load(Ordering::Relaxed);
+        let quiet = self.history.quiet_since(slot);
+        sign.into_iter().chain(quiet).fold(since, Instant::max)
     }
 
     /// Whether nothing more can be produced for a reader, and nothing but its gateway delays its end.
