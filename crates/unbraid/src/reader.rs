@@ -32,7 +32,7 @@ pub(crate) use clock::{Clock, Timeouts, Timer, has_time_driver};
 use commands::Selection;
 use end::{Rest, SourceStatus};
 use numbering::Numbering;
-use outbox::Outbox;
+use outbox::{Outbox, Owners};
 use read_buffer::ReadBuffer;
 use repoll::RepollHeuristic;
 
@@ -84,6 +84,8 @@ pub(crate) struct Reader {
     /// The waker that waits for commands.
     registered: Option<SharedWaker>,
     completion: Arc<CompletionWriter>,
+    /// The owners of the logs whose choices have no actor yet. However the reader ends, dropping them seals these logs.
+    owners: Owners,
     /// Empty reads since the last byte.
     empty_reads: usize,
     repoll: RepollHeuristic,
@@ -142,6 +144,7 @@ impl Reader {
             control: CommandReceiver::new(control),
             registered: None,
             completion: Arc::new(completion),
+            owners: Owners::default(),
             empty_reads: 0,
             repoll: RepollHeuristic::default(),
             all_choices_ended: false,
@@ -352,13 +355,14 @@ impl Reader {
         delivered
     }
 
-    /// Delivers the batches, starts new choices, and publishes what concerns the stream itself.
+    /// Delivers the batches, announces new choices, starts the actors of others, and publishes what concerns the stream itself.
     fn deliver(&mut self, me: &ActorCell) {
         let new = if self.outbox_mut().deliver() {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
-            self.pipeline.sink.start(me, &self.completion, over)
+            let (completion, owners) = (&self.completion, &mut self.owners);
+            self.pipeline.sink.advance(me, completion, owners, over)
         };
         self.publish(new);
     }
