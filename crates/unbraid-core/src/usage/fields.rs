@@ -224,7 +224,12 @@ mod tests {
             "{\"a_tokens\":7.0,\"b\":1}",
             "{\"a_tokens\":\"7\",\"b_tokens\":{},\"c_tokens\":-1}",
             "{\"a\":null,\"d\":{\"e\":{\"f\":null,\"g_tokens\":[]}}}",
-            &format!("{{\"d\":{{{}\"z\":1}}}}", (0..MAX_FIELDS).map(|n| format!("\"{n}\":1,")).collect::<String>()),
+            &format!(
+                "{{\"d\":{{{}\"z\":1}}}}",
+                (0..MAX_FIELDS)
+                    .map(|n| format!("\"{n}\":1,"))
+                    .collect::<String>()
+            ),
         ] {
             let fields = parse(raw).unwrap();
             let mut target = Fields::new();
