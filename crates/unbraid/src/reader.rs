@@ -10,6 +10,7 @@ pub(crate) mod job_pacer;
 mod large_events;
 pub(crate) mod numbering;
 mod outbox;
+mod owners;
 mod read_buffer;
 mod repoll;
 
@@ -32,7 +33,8 @@ pub(crate) use clock::{Clock, Timeouts, Timer, has_time_driver};
 use commands::Selection;
 use end::{Rest, SourceStatus};
 use numbering::Numbering;
-use outbox::{Outbox, Owners};
+use outbox::Outbox;
+use owners::Owners;
 use read_buffer::ReadBuffer;
 use repoll::RepollHeuristic;
 

@@ -11,7 +11,7 @@ use unbraid_core::{
     internal::{ChoiceSink, Delta},
 };
 
-use super::{choice_actor::ChoiceActor, numbering::Numbering, start_now};
+use super::{choice_actor::ChoiceActor, numbering::Numbering, owners::Owners, start_now};
 use crate::{
     state::{
         batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
@@ -233,7 +233,7 @@ impl Outbox {
     /// order of appearance. If the stream is `over`, no more updates arrive for them, so they need no actor.
     ///
     /// The owners are the reader's and not the outbox's: that may be with a job that outlives the reader.
-    pub(crate) fn advance(
+    pub(super) fn advance(
         &mut self,
         me: &ActorCell,
         completion: &Arc<CompletionWriter>,
@@ -261,7 +261,7 @@ impl Outbox {
     }
 
     /// Completes all choices, and waits until their actors have done their work.
-    pub(crate) async fn join(&mut self, owners: &mut Owners) {
+    pub(super) async fn join(&mut self, owners: &mut Owners) {
         // All are completed before any is waited for, so that they finish in parallel.
         let started = self.routes.iter().filter(|route| route.actor.is_some());
         started.for_each(|route| route.log.complete());
@@ -273,30 +273,8 @@ impl Outbox {
         // Without an actor, the dropped owner applies what is pending, and seals the log.
         *owners = Owners::default();
         // However an actor ended, its owner has sealed the log. A choice that was never announced has no owner.
-        let new = self
-            .routes
-            .iter()
-            .filter(|route| route.stage == Stage::New);
+        let new = self.routes.iter().filter(|route| route.stage == Stage::New);
         new.for_each(|route| route.log.seal());
-    }
-}
-
-/// The owners of the logs whose choices have no actor, by slot.
-#[derive(Debug, Default)]
-pub(crate) struct Owners(SmallVec<[Option<LogOwner>; 1]>);
-
-impl Owners {
-    fn insert(&mut self, slot: usize, owner: LogOwner) {
-        if self.0.len() <= slot {
-            self.0.resize_with(slot + 1, || None);
-        }
-        if let Some(place) = self.0.get_mut(slot) {
-            *place = Some(owner);
-        }
-    }
-
-    fn take(&mut self, slot: usize) -> Option<LogOwner> {
-        self.0.get_mut(slot)?.take()
     }
 }
 
