@@ -51,7 +51,7 @@ use serde_json::json;
 use body::Shape;
 use table::Effort;
 
-const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [soak [<generations> [<seed>]]] | gateway [full] [only=<part of a name>,..] [rounds=<n>] [minutes=<n>] [against=<another unbraid>] | growth | http | json | latency | log [<log> [<kept streams>]] | many [<contender>] | shapes [<contender> <recording>] | whole | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
+const USAGE: &str = "usage: unbraid-bench [cli | corpus | dialects [<contender> <recording>] | fixed [<contender> <choices>] | gateway [soak [<generations> [<seed>]]] | gateway [full] [only=<part of a name>,..] [rounds=<n>] [minutes=<n>] [against=<another unbraid>] | growth | http | json | latency | log [<log> [<kept streams>]] | many [<contender>] | shapes [<contender> <recording>] | whole [<contender> <start of a name>] | scale [<name>=<value> ..] | profile <contender> <delivery> <runtime>] [--quick] [--json] [--padded]";
 
 /// The command-line arguments.
 #[derive(Debug, Default)]
@@ -129,6 +129,9 @@ pub fn main() -> ExitCode {
             shapes::profile(recording, contender, args.quick, &mut out)
         }
         ["whole"] => whole::run(args.quick, args.json, &mut out),
+        ["whole", contender, recording] => {
+            whole::profile(contender, recording, args.quick, &mut out)
+        }
         ["profile", contender, delivery, runtime] => {
             table::profile([contender, delivery, runtime], args.quick, &mut out)
         }

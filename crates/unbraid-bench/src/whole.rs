@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use unbraid_core::{Config, Demux};
 
 use crate::{
+    contender::Contender,
     contest::{self, Contest},
-    recordings,
-    table::{rounded, runtime},
+    recordings::{self, Recording},
+    table::{median, rounded, runtime, time},
 };
 
 /// A recording is read so often in a round that it has about this many events.
@@ -36,13 +37,9 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
         )?;
     }
     for recording in recordings::below(&recordings::folder())? {
-        let mut demux = Demux::new(Config::default());
-        demux.feed(&recording.bytes);
-        demux.finish();
-        let ((events, _), choices) = (demux.template_hits(), demux.choices().count());
-        if choices == 0 {
-            continue; // a stream of errors, or of another API
-        }
+        let Some((events, choices)) = size(&recording) else {
+            continue;
+        };
         let times = ROUND_EVENTS.div_ceil(events.max(1)) as usize;
         let reads = recordings::in_reads(&recording.bytes);
         let row = Row {
@@ -61,12 +58,62 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
     contest::print_summary(rows, &summary, out)
 }
 
-impl Row {
-    /// Whether the goal concerns it: eight events for each choice or more.
-    fn is_long(&self) -> bool {
-        self.events >= 8 * self.choices as u64
-    }
+/// The number of events and choices; `None` for a stream of errors, or of another API.
+fn size(recording: &Recording) -> Option<(u64, usize)> {
+    let mut demux = Demux::new(Config::default());
+    demux.feed(&recording.bytes);
+    demux.finish();
+    let (events, _) = demux.template_hits();
+    let choices = demux.choices().count();
+    (choices > 0).then_some((events, choices))
+}
 
+/// Runs one contender on the recordings whose names begin so and to which the goal applies, for a profiler.
+pub(crate) fn profile(
+    contender: &str,
+    name: &str,
+    quick: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let rounds = if quick { 5 } else { 31 };
+    let contender = Contender::ALL.into_iter().find(|c| c.name() == contender);
+    let contender = contender.ok_or_else(|| io::Error::other("no such contender"))?;
+    let runtime = runtime("current_thread")?;
+    let mut logarithms = Vec::new();
+    for recording in recordings::below(&recordings::folder())? {
+        let Some((events, choices)) = size(&recording) else {
+            continue;
+        };
+        let reads = recordings::in_reads(&recording.bytes);
+        let items = [Contender::Today, contender].map(|contender| {
+            let (feed, tally) = reads.feed(true);
+            let answer = runtime.block_on(runtime.spawn(contender.run(feed, tally)));
+            answer.ok().flatten().map_or(0, |answer| answer.items)
+        });
+        if !recording.name.starts_with(name) || !is_long(events, choices) || items[0] != items[1] {
+            continue;
+        }
+        let times = ROUND_EVENTS.div_ceil(events) as usize;
+        let round = |_| {
+            let all = (0..times).map(|_| time(&runtime, &reads, contender));
+            all.sum::<f64>() / (times as u64 * events) as f64
+        };
+        logarithms.push(median((0..rounds).map(round)).ln());
+    }
+    let count = logarithms.len();
+    let mean = (logarithms.iter().sum::<f64>() / count.max(1) as f64).exp();
+    writeln!(
+        out,
+        "{mean:.0} ns an event, the source included: geometric mean of {count} recordings"
+    )
+}
+
+/// Whether the goal concerns such a recording: eight events for each choice or more.
+fn is_long(events: u64, choices: usize) -> bool {
+    events >= 8 * choices as u64
+}
+
+impl Row {
     fn to_json(&self) -> Value {
         json!({
             "name": self.name,
@@ -100,7 +147,7 @@ fn summary(rows: &[Row]) -> Value {
         })
     };
     json!({
-        "today_over_actors_8_events_a_choice": summary(&|row| row.is_long()),
-        "today_over_actors_shorter": summary(&|row| !row.is_long()),
+        "today_over_actors_8_events_a_choice": summary(&|row| is_long(row.events, row.choices)),
+        "today_over_actors_shorter": summary(&|row| !is_long(row.events, row.choices)),
     })
 }

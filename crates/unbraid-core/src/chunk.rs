@@ -33,6 +33,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) usage: Option<Cow<'a, str>>,
     pub(crate) error: Option<Cow<'a, str>>,
     pub(crate) extra: Pairs<'a>,
+    /// Whether padding was dropped from the envelope.
+    pub(crate) has_padding: bool,
     pub(crate) warnings: Vec<Warning>,
     /// The format of the value, if it has no choice.
     pub(crate) format: Option<BodyFormat>,
@@ -47,6 +49,8 @@ pub(crate) struct Element<'a> {
     pub(crate) update: Update<'a>,
     /// Unknown fields of the delta. Unknown fields of the choice are in the update (C20).
     pub(crate) fields: Pairs<'a>,
+    /// Whether padding was dropped from the choice or from its delta.
+    pub(crate) has_padding: bool,
     /// Whether the strict decoder has read a `delta`.
     pub(crate) has_delta: bool,
     /// Whether it has also read a `text`.

@@ -102,7 +102,7 @@
 //!
 //! Two kinds of actors do the work. The reader actor owns the source, decodes it, and routes the deltas. A choice actor owns
 //! its choice's log and its end: it is the unit of kill, panic and supervision, and applies the batches that no consumer
-//! has applied first. No actor type is part of the API.
+//! has applied first. A choice that ends within two reads has none. No actor type is part of the API.
 //!
 //! # Ends
 //!

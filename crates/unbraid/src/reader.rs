@@ -10,6 +10,7 @@ pub(crate) mod job_pacer;
 mod large_events;
 pub(crate) mod numbering;
 mod outbox;
+mod owners;
 mod read_buffer;
 mod repoll;
 
@@ -33,6 +34,7 @@ use commands::Selection;
 use end::{Rest, SourceStatus};
 use numbering::Numbering;
 use outbox::Outbox;
+use owners::Owners;
 use read_buffer::ReadBuffer;
 use repoll::RepollHeuristic;
 
@@ -84,6 +86,8 @@ pub(crate) struct Reader {
     /// The waker that waits for commands.
     registered: Option<SharedWaker>,
     completion: Arc<CompletionWriter>,
+    /// The owners of the logs whose choices have no actor yet. However the reader ends, dropping them seals these logs.
+    owners: Owners,
     /// Empty reads since the last byte.
     empty_reads: usize,
     repoll: RepollHeuristic,
@@ -142,6 +146,7 @@ impl Reader {
             control: CommandReceiver::new(control),
             registered: None,
             completion: Arc::new(completion),
+            owners: Owners::default(),
             empty_reads: 0,
             repoll: RepollHeuristic::default(),
             all_choices_ended: false,
@@ -352,13 +357,14 @@ impl Reader {
         delivered
     }
 
-    /// Delivers the batches, starts new choices, and publishes what concerns the stream itself.
+    /// Delivers the batches, announces new choices, starts the actors of others, and publishes what concerns the stream itself.
     fn deliver(&mut self, me: &ActorCell) {
         let new = if self.outbox_mut().deliver() {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
-            self.pipeline.sink.start(me, &self.completion, over)
+            let (completion, owners) = (&self.completion, &mut self.owners);
+            self.pipeline.sink.advance(me, completion, owners, over)
         };
         self.publish(new);
     }

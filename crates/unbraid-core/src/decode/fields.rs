@@ -177,7 +177,10 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             // Some gateways send these fields with `null` in each chunk, so null is ordinary.
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
             | "success" | "base_resp" | "x_groq" => value.null_only()?,
-            name if is_padding(name) => drop(value.raw()?),
+            name if is_padding(name) => {
+                self.has_padding = true;
+                drop(value.raw()?);
+            }
             _ => keep_unknown(&mut self.extra, key, value)?,
         }
         Ok(())
@@ -225,7 +228,10 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "usage" => self.update.usage = value.raw_object()?,
             "message" => self.message = value.some_raw()?.or_else(|| self.message.take()),
             "error" => value.null_only()?,
-            name if is_padding(name) => drop(value.raw()?),
+            name if is_padding(name) => {
+                self.has_padding = true;
+                drop(value.raw()?);
+            }
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
         }
         Ok(())
@@ -305,7 +311,10 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
                     // Kept by rank until all keys were read, since the best name may come last.
                     *self.reasoning.get_mut(rank).ok_or(Fallback)? = reasoning;
                 }
-                None if is_padding(other) => drop(value.raw()?),
+                None if is_padding(other) => {
+                    self.element.has_padding = true;
+                    drop(value.raw()?);
+                }
                 None => keep_unknown(&mut self.element.fields, key, value)?,
             },
         }

@@ -50,6 +50,7 @@ fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
         id,
         created,
         created_end: _,
+        has_padding: _,
         model,
         has_choices,
         elements,

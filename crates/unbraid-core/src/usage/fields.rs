@@ -47,9 +47,23 @@ pub(super) fn merge(target: &mut Fields, fields: &Fields) {
 
 /// The fields alone, as [`merge`] leaves them.
 pub(super) fn merged(fields: &Fields) -> Fields {
+    if is_merged(fields) {
+        return fields.clone(); // without hashing each name again
+    }
     let mut target = Fields::with_capacity(fields.len().min(MAX_FIELDS));
     merge(&mut target, fields);
     target
+}
+
+/// Whether [`merge`] would add all fields as they are, as nearly always.
+fn is_merged(fields: &Fields) -> bool {
+    let is_kept = |(key, value): (&String, &Value)| match value {
+        Value::Null => false,
+        _ if key.ends_with("_tokens") => value.is_u64(),
+        Value::Object(details) => is_merged(details),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => true,
+    };
+    fields.len() <= MAX_FIELDS && fields.iter().all(is_kept)
 }
 
 /// A number of tokens, which may also be a float or a string. A negative number counts as absent (U9).
@@ -199,6 +213,29 @@ mod tests {
                 &fields(&format!("{{\"completion_tokens\":{invalid}}}")),
             );
             assert_eq!(number(&merged, "completion_tokens"), Some(7), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_copied_are_those_that_merging_gives() {
+        for raw in [
+            "{}",
+            "{\"a_tokens\":7,\"cost\":0.10,\"d\":{\"b_tokens\":0,\"list\":[null]},\"s\":\"x\",\"t\":true}",
+            "{\"a_tokens\":7.0,\"b\":1}",
+            "{\"a_tokens\":\"7\",\"b_tokens\":{},\"c_tokens\":-1}",
+            "{\"a\":null,\"d\":{\"e\":{\"f\":null,\"g_tokens\":[]}}}",
+            &format!(
+                "{{\"d\":{{{}\"z\":1}}}}",
+                (0..MAX_FIELDS)
+                    .map(|n| format!("\"{n}\":1,"))
+                    .collect::<String>()
+            ),
+        ] {
+            let fields = parse(raw).unwrap();
+            let mut target = Fields::new();
+            merge(&mut target, &fields);
+            let text = |fields| serde_json::to_string(fields).unwrap();
+            assert_eq!(text(&merged(&fields)), text(&target), "{raw}");
         }
     }
 

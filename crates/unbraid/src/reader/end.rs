@@ -97,7 +97,7 @@ impl Reader {
     pub(super) async fn close(&mut self) {
         // The reader's exit kills its linked children, so they must end first.
         // The router has ended every choice by now, so no actor waits for more, and this cannot take long.
-        self.outbox_mut().join().await;
+        self.pipeline.sink.join(&mut self.owners).await;
         let router = self.pipeline.router();
         let result = router.closed().cloned().unwrap_or(Err(StreamError::Lost));
         // After an error the rest is dropped together with its connection, unless the command `Drain` asked for it.

@@ -11,7 +11,7 @@ use unbraid_core::{
     internal::{ChoiceSink, Delta},
 };
 
-use super::{choice_actor::ChoiceActor, numbering::Numbering, start_now};
+use super::{choice_actor::ChoiceActor, numbering::Numbering, owners::Owners, start_now};
 use crate::{
     state::{
         batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
@@ -26,7 +26,8 @@ pub(crate) struct Outbox {
     started: Instant,
     /// One route per choice; the index is the router's slot.
     routes: Vec<ChoiceRoute>,
-    /// The slots whose batch is not empty, and those whose choice is still to be announced.
+    /// The slots whose batch is not empty, those whose choice is still to be announced, and those whose actor is still to be
+    /// started.
     undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.
     events: Vec<Sequenced>,
@@ -40,14 +41,24 @@ struct ChoiceRoute {
     /// The index within the source. That within the completion is the log's.
     source_index: ChoiceIndex,
     log: ChoiceLog,
-    /// Whether handles can find the choice. Until then nobody else reads its log, so what arrives is applied at once.
-    announced: bool,
+    stage: Stage,
     end: RouteEnd,
     /// What has arrived since the last delivery.
     batch: Batch,
     /// The wakers of the last delivery, which the next one most likely wakes again.
     wake_list: WakeList,
     actor: Option<JoinHandle<()>>,
+}
+
+/// How far a choice is known outside of the reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Handles cannot find the choice. Nobody else reads its log, so what arrives is applied at once.
+    New,
+    /// The reader owns the log. Its actor is started if a read after the first one leaves the choice open.
+    Announced,
+    /// The choice actor owns the log, unless it did not start.
+    Started,
 }
 
 /// Where the next work for a choice goes.
@@ -171,7 +182,7 @@ impl Outbox {
     /// Where work for a slot goes. A text delta then allocates nothing.
     fn target(&mut self, slot: usize) -> Option<Target<'_>> {
         let route = self.routes.get_mut(slot)?;
-        if !route.announced {
+        if route.stage == Stage::New {
             return Some(Target::Log(&route.log));
         }
         // The first entry of a batch marks the slot, so each slot is listed once and `deliver` visits only choices with work,
@@ -182,14 +193,15 @@ impl Outbox {
         Some(Target::Batch(&mut route.batch))
     }
 
-    /// Delivers the batches; returns false if choices are new, whose actors are still to be [`start`](Self::start)ed.
+    /// Delivers the batches; returns false if choices are still to be announced or their actors to be started, which
+    /// [`advance`](Self::advance) does.
     pub(crate) fn deliver(&mut self) -> bool {
         self.deliver_by(ChoiceLog::append);
         self.undelivered.is_empty()
     }
 
     /// Delivers what a large event has brought, and applies it at once: that takes time in proportion to the event, too, so
-    /// it must not be left to a task. Choices that are new stay to be [`start`](Self::start)ed.
+    /// it must not be left to a task. Choices that are new stay to be announced.
     pub(crate) fn apply(&mut self) {
         self.deliver_by(ChoiceLog::append_and_apply);
     }
@@ -200,59 +212,69 @@ impl Outbox {
             undelivered,
             ..
         } = self;
-        // What stays in the list belongs to choices that are still to be announced.
+        // What stays in the list belongs to choices that are still to be announced or started.
         undelivered.retain(|slot| {
             let route = routes.get_mut(*slot);
             route.is_some_and(|route| {
-                if route.announced {
+                // It is empty if the actor was not started after the last delivery.
+                if !route.batch.is_empty() {
                     route.deliver(&append);
                 }
-                !route.announced
+                match route.stage {
+                    Stage::New => true,
+                    Stage::Announced => route.end == RouteEnd::Open,
+                    Stage::Started => false,
+                }
             })
         });
     }
 
-    /// Starts the actors of new choices, and returns their logs in order of appearance. If the stream is `over`, no
-    /// more updates arrive for them, so they need no actor.
+    /// Takes choices to their next stage: starts the actors of those that stayed open, and returns the logs of new ones in
+    /// order of appearance. If the stream is `over`, no more updates arrive for them, so they need no actor.
     ///
-    /// Each choice's owner holds the completion open, too. The outbox does not: it may be with a job that outlives the
-    /// reader.
-    pub(crate) fn start(
+    /// The owners are the reader's and not the outbox's: that may be with a job that outlives the reader.
+    pub(super) fn advance(
         &mut self,
         me: &ActorCell,
         completion: &Arc<CompletionWriter>,
+        owners: &mut Owners,
         over: bool,
     ) -> Vec<ChoiceLog> {
-        let mut new = Vec::with_capacity(self.undelivered.len());
-        // A choice is listed when it opens, so these slots are in order of appearance.
+        let mut new = Vec::new();
+        // A choice is listed when it opens, so new slots are in order of appearance.
         for slot in self.undelivered.drain(..) {
-            if let Some(route) = self.routes.get_mut(slot) {
-                route.announced = true;
-                // If the actor does not start, the dropped owner seals the log.
+            let Some(route) = self.routes.get_mut(slot) else {
+                continue;
+            };
+            if route.stage == Stage::New {
+                route.stage = Stage::Announced;
                 let owner = LogOwner::new(route.log.clone(), Arc::clone(completion));
-                // An actor would start only to stop. The dropped owner seals the log, which has its end.
-                if over {
-                    drop(owner);
-                } else {
-                    route.start_actor(owner, me);
-                }
+                owners.insert(slot, owner);
                 new.push(route.log.clone());
+            } else if !over && let Some(owner) = owners.take(slot) {
+                route.stage = Stage::Started;
+                // If the actor does not start, the dropped owner seals the log.
+                route.start_actor(owner, me);
             }
         }
         new
     }
 
     /// Completes all choices, and waits until their actors have done their work.
-    pub(crate) async fn join(&mut self) {
+    pub(super) async fn join(&mut self, owners: &mut Owners) {
         // All are completed before any is waited for, so that they finish in parallel.
-        self.routes.iter().for_each(|route| route.log.complete());
+        let started = self.routes.iter().filter(|route| route.actor.is_some());
+        started.for_each(|route| route.log.complete());
         for route in &mut self.routes {
             if let Some(actor) = route.actor.take() {
                 let _ended = actor.await;
             }
         }
+        // Without an actor, the dropped owner applies what is pending, and seals the log.
+        *owners = Owners::default();
         // However an actor ended, its owner has sealed the log. A choice that was never announced has no owner.
-        self.routes.iter().for_each(|route| route.log.seal());
+        let new = self.routes.iter().filter(|route| route.stage == Stage::New);
+        new.for_each(|route| route.log.seal());
     }
 }
 
@@ -284,7 +306,7 @@ impl ChoiceSink for Outbox {
         self.routes.push(ChoiceRoute {
             source_index,
             log: ChoiceLog::new(index, kind, &self.config, self.started),
-            announced: false,
+            stage: Stage::New,
             end: RouteEnd::Open,
             batch: Batch::default(),
             wake_list: WakeList::default(),
@@ -380,7 +402,7 @@ mod tests {
         outbox.apply();
         let log = outbox.routes[0].log.clone();
         assert!(log.read(|state| state.transcript.end().is_none()));
-        outbox.join().await;
+        outbox.join(&mut Owners::default()).await;
         assert!(log.read(|state| matches!(state.transcript.end(), Some(ChoiceEnd::Lost))));
     }
 

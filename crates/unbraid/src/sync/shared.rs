@@ -94,7 +94,7 @@ impl<T: ApplyPending> Shared<T> {
     /// Defers work to the next task that takes the lock. `work` stores it and returns what it will change.
     ///
     /// The waiters that it concerns are woken or, if there is none, the owner. One of them will apply the work, so an
-    /// owner that is not needed stays asleep.
+    /// owner that is not needed stays asleep. If no owner is registered, nothing is deferred.
     pub(crate) fn defer(&self, wake_list: &mut WakeList, work: impl FnOnce(&mut T) -> Interest) {
         let mut state = self.lock();
         let changed = work(&mut state.value);
@@ -103,10 +103,11 @@ impl<T: ApplyPending> Shared<T> {
         } = &mut *state;
         // Waiters that were woken earlier and have not read yet do not count here, so the owner is woken beside them: a
         // consumer may be slow, or gone by now, and the work must not depend on it.
-        if !wait_list.notify(changed, wake_list)
-            && let Some(owner) = owner
-        {
-            owner.notify(changed, wake_list);
+        if !wait_list.notify(changed, wake_list) {
+            match owner {
+                Some(owner) => owner.notify(changed, wake_list),
+                None => state.value.apply_pending(),
+            }
         }
         drop(state);
         wake_list.wake();

@@ -90,10 +90,12 @@ async fn eight(killed: Option<usize>) -> Vec<Vec<String>> {
             .map(|choice| bytes(content(choice, text)))
             .collect::<Vec<_>>()
     };
-    let pause = Step::Pause(std::time::Duration::from_secs(1));
+    let pause = || Step::Pause(std::time::Duration::from_secs(1));
     let mut steps = round("a");
-    steps.push(pause);
-    steps.extend(round("b"));
+    steps.push(Step::Yield);
+    steps.extend(round("b")); // the second read of each choice, which starts its actor
+    steps.push(pause());
+    steps.extend(round("c"));
     steps.extend((0..8).map(|choice| bytes(finish(choice, "stop"))));
     steps.push(bytes(DONE));
     let completions = read(steps);
@@ -132,10 +134,9 @@ async fn a_killed_choice_leaves_its_siblings_traces_unchanged() {
             if choice == killed {
                 let last = trace.last().unwrap();
                 assert!(last.contains("\"end\":\"lost\""), "{last}");
-                assert!(
-                    trace.iter().any(|line| line.contains("\"a\"")),
-                    "what had arrived is there"
-                );
+                let has = |text: &str| trace.iter().any(|line| line.contains(text));
+                assert!(has("\"a\"") && has("\"b\""), "what had arrived is there");
+                assert!(!has("\"c\""));
             } else {
                 assert_eq!(trace, expected);
             }
@@ -145,7 +146,13 @@ async fn a_killed_choice_leaves_its_siblings_traces_unchanged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_killed_choice_ends_at_once_although_the_reader_is_inside_its_handler() {
-    let completions = read([bytes(content(0, "a")), bytes(content(1, "b")), Step::Stall]);
+    let completions = read([
+        bytes(content(0, "a")),
+        bytes(content(1, "b")),
+        Step::Yield,
+        bytes(content(0, "a")),
+        Step::Stall,
+    ]);
     let choice = soon(completions.choice(0)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     kill(&completions, 0);
@@ -166,22 +173,67 @@ async fn a_killed_choice_ends_at_once_although_the_reader_is_inside_its_handler(
 
 #[tokio::test(start_paused = true)]
 async fn a_killed_reader_loses_what_is_open() {
+    for reads in [1, 2] {
+        // With one read no choice has an actor, with two reads choice 1 has one.
+        let mut steps = vec![
+            bytes(content(0, "a")),
+            bytes(finish(0, "stop")),
+            bytes(content(1, "b")),
+        ];
+        if reads == 2 {
+            steps.extend([Step::Yield, bytes(content(1, "b"))]);
+        }
+        steps.push(Step::Stall);
+        let completions = read(steps);
+        let open = soon(completions.choice(1)).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        assert_eq!(actors(&completions), reads - 1);
+        completions.reader().expect("the stream is open").kill();
+        assert_eq!(outcome(&open).await.end.as_str(), "lost");
+        assert!(matches!(
+            soon(completions.closed()).await,
+            Err(StreamError::Lost)
+        ));
+        let text = "b".repeat(reads);
+        assert_eq!(
+            ends(&completions).await,
+            ["0 finished \"a\"".to_owned(), format!("1 lost {text:?}")]
+        );
+    }
+}
+
+/// How many choices have an actor.
+fn actors(completions: &Completions) -> usize {
+    let reader = completions.reader().expect("the stream is open");
+    reader.get_children().len()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_choice_that_its_second_read_leaves_open_gets_an_actor() {
+    let wait = || Step::Pause(std::time::Duration::from_secs(1));
     let completions = read([
         bytes(content(0, "a")),
-        bytes(finish(0, "stop")),
         bytes(content(1, "b")),
-        Step::Stall,
+        wait(),
+        bytes(finish(0, "stop")),
+        bytes(content(1, "B")), // ends choice 0, in the same read
+        wait(),
+        bytes(content(1, "B")),
+        wait(),
+        bytes(finish(1, "stop")),
+        bytes(DONE),
     ]);
-    let open = soon(completions.choice(1)).await.unwrap();
-    completions.reader().expect("the stream is open").kill();
-    assert_eq!(outcome(&open).await.end.as_str(), "lost");
-    assert!(matches!(
-        soon(completions.closed()).await,
-        Err(StreamError::Lost)
-    ));
+    let choice = soon(completions.choice(0)).await.unwrap();
+    assert_eq!(actors(&completions), 0);
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    for _ in 0..2 {
+        tokio::time::sleep(std::time::Duration::from_millis(1000)).await;
+        assert_eq!(actors(&completions), 1, "that of choice 1");
+    }
+    assert_eq!(outcome(&choice).await.end.as_str(), "finished");
     assert_eq!(
         ends(&completions).await,
-        ["0 finished \"a\"", "1 lost \"b\""]
+        ["0 finished \"a\"", "1 finished \"bBB\""]
     );
 }
 

@@ -255,7 +255,8 @@ fn sites(
         .iter()
         .chain(&element.fields)
         .chain(&element.update.metadata);
-    if !all_fields.any(has_padding)
+    if (escaped.has_padding || element.has_padding) // else there is no need to search for it
+        && !all_fields.any(has_padding)
         && let Some(span) = padding_span(text)
     {
         add(Slot::Padding, span);
