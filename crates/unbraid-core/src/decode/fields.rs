@@ -179,7 +179,7 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             | "success" | "base_resp" | "x_groq" => value.null_only()?,
             name if is_padding(name) => {
                 self.has_padding = true;
-                drop(value.raw()?);
+                value.raw()?;
             }
             _ => keep_unknown(&mut self.extra, key, value)?,
         }
@@ -230,7 +230,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             "error" => value.null_only()?,
             name if is_padding(name) => {
                 self.has_padding = true;
-                drop(value.raw()?);
+                value.raw()?;
             }
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
         }
@@ -313,7 +313,7 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
                 }
                 None if is_padding(other) => {
                     self.element.has_padding = true;
-                    drop(value.raw()?);
+                    value.raw()?;
                 }
                 None => keep_unknown(&mut self.element.fields, key, value)?,
             },
