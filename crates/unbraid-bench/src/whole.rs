@@ -84,13 +84,16 @@ pub(crate) fn profile(
         let Some((events, choices)) = size(&recording) else {
             continue;
         };
+        if !recording.name.starts_with(name) || !is_long(events, choices) {
+            continue;
+        }
         let reads = recordings::in_reads(&recording.bytes);
         let items = [Contender::Today, contender].map(|contender| {
             let (feed, tally) = reads.feed(true);
             let answer = runtime.block_on(runtime.spawn(contender.run(feed, tally)));
             answer.ok().flatten().map_or(0, |answer| answer.items)
         });
-        if !recording.name.starts_with(name) || !is_long(events, choices) || items[0] != items[1] {
+        if items[0] != items[1] {
             continue;
         }
         let times = ROUND_EVENTS.div_ceil(events) as usize;

@@ -255,7 +255,8 @@ fn sites(
         .iter()
         .chain(&element.fields)
         .chain(&element.update.metadata);
-    if (escaped.has_padding || element.has_padding) // else there is no need to search for it
+    // The scan has noticed whether there is any, which spares most chunks the search.
+    if (escaped.has_padding || element.has_padding)
         && !all_fields.any(has_padding)
         && let Some(span) = padding_span(text)
     {
