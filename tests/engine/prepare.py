@@ -13,7 +13,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or HERE.parents[1] / "target")
 ENGINE = TARGET.resolve() / "engine"
-TIMEOUT = 240
+# Seconds for each command. `.ci/run` compiles meanwhile.
+TIMEOUT = 600
 
 
 class Skip(Exception):

@@ -34,7 +34,7 @@ macro_rules! scripts {
 
 scripts! {
     OPEN = "prelude", "open";
-    APPEND = "prelude", "append";
+    APPEND = "follow", "prelude", "append";
     RENEW = "prelude", "renew";
     SEAL = "prelude", "seal";
     SEAL_LOST = "prelude", "young", "seal_lost";

@@ -23,6 +23,8 @@ pub(crate) struct RedisWriter {
     nonce: String,
     /// The last number that was acknowledged.
     tail: Seq,
+    /// The id of the entry that was written last, if nothing else is known to have happened since: what the script compares first.
+    last: Option<EntryId>,
 }
 
 /// What an append has found.
@@ -43,6 +45,7 @@ impl RedisWriter {
             meta: Arc::new(meta.clone()),
             nonce,
             tail: Seq::START,
+            last: None,
         }
     }
 
@@ -65,13 +68,17 @@ impl RedisWriter {
         Ok(appended)
     }
 
-    async fn try_append(&self, record: &Record) -> Result<Found, LogError> {
+    async fn try_append(&mut self, record: &Record) -> Result<Found, LogError> {
+        let id = EntryId::of(record);
+        let previous = record.first().previous().0;
+        let follows = self.last.take().filter(|last| last.1 == previous);
         let request = self
             .log
             .request(&APPEND, &self.id)
-            .arg(EntryId::of(record).to_string())
-            .arg(record.first().previous().0.to_string())
-            .arg(&**record.encoded());
+            .arg(id.to_string())
+            .arg(previous.to_string())
+            .arg(&**record.encoded())
+            .arg(follows.map(|last| last.to_string()).unwrap_or_default());
         let answer = self.call(&request).await?;
         let Value::Array(mut answer) = answer else {
             return Err(Failure::Answer.into());
@@ -90,6 +97,9 @@ impl RedisWriter {
             b"same" => Appended::Duplicate,
             _ => return Err(Failure::Answer.into()),
         };
+        if appended == Appended::New {
+            self.last = Some(id);
+        }
         // The lease or the meta data is gone. Also, a record that is there already may have been written on another connection,
         // so a write on this one is required before the replicas are asked.
         let asks_replicas = appended == Appended::Duplicate && self.log.options.replicas > 0;
@@ -105,7 +115,7 @@ impl RedisWriter {
 
     /// Appends what follows the log's tail, if the log contains the events before it. The records of a repair may have other
     /// boundaries than those that the server has kept.
-    async fn append_rest(&self, record: &Record, last: Entry) -> Result<Appended, LogError> {
+    async fn append_rest(&mut self, record: &Record, last: Entry) -> Result<Appended, LogError> {
         let (tail, is_sealed) = match last.content {
             Content::Erased => return Err(LogError::Expired),
             Content::Seal { tail, .. } => (tail, true),
