@@ -175,13 +175,13 @@ pub(crate) fn may_differ(raw: &str) -> bool {
         || has_more_digits(bytes, MAX_DIGITS)
         || memchr::memchr_iter(b'.', bytes).any(|point| {
             let (before, after) = bytes.split_at_checked(point).unwrap_or_default();
-            !is_plain_fraction(before, after.get(1..).unwrap_or_default())
+            !is_printed_alike(before, after.get(1..).unwrap_or_default())
         })
 }
 
-/// Whether the decimal point between two texts is that of a fraction that a `Value` prints as it is. An `f64` tells all
-/// fractions of 15 digits apart, and the shortest digits that mean it are printed, very small ones with an exponent.
-fn is_plain_fraction(before: &[u8], after: &[u8]) -> bool {
+/// Whether the decimal point between two texts is that of a fraction that a `Value` prints as it is. An `f64` distinguishes all
+/// fractions of 15 digits, and the shortest digits that mean it are printed, very small ones with an exponent.
+fn is_printed_alike(before: &[u8], after: &[u8]) -> bool {
     const MAX_DIGITS: usize = 15;
     const SMALL: &[u8] = b"00000";
     let before_digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit());
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn u10_a_number_that_a_value_prints_in_another_form_may_differ() {
         let mut rng = Rng::new(31);
-        let (mut plain, mut all) = (0, 0);
+        let (mut alike, mut all) = (0, 0);
         for _ in 0..200_000 {
             let digits = |rng: &mut Rng, most: usize| -> String {
                 let count = 1 + rng.below(most);
@@ -282,11 +282,11 @@ mod tests {
             let inside = format!("{{\"a.b\":\"v.\",\"c\":{raw}}}");
             all += 1;
             if !may_differ(&inside) {
-                plain += 1;
+                alike += 1;
                 assert_eq!(value.to_string(), raw);
             }
         }
-        assert!(plain * 5 > all, "{plain} of {all}");
+        assert!(alike * 5 > all, "{alike} of {all}");
     }
 
     #[test]
