@@ -23,7 +23,7 @@ mod unique;
 mod write;
 
 pub use compact::compact;
-pub(crate) use raw::{is_doubtful, may_overflow};
+pub(crate) use raw::{has_more_digits, is_doubtful, may_overflow};
 
 #[cfg(test)]
 mod tests;

@@ -307,6 +307,12 @@ impl Template {
         provided.and_then(|p| p.choice).unwrap_or(found.index)
     }
 
+    /// Whether the chunk that it was learned from has a time of creation.
+    pub(super) fn has_created(&self) -> bool {
+        let created = self.prototype.update.created;
+        created.is_some_and(|created| created != 0)
+    }
+
     /// What a matching event continues, and the name that it needs; `None` for a chunk.
     pub(super) fn provided(&self) -> Option<&Provided> {
         self.provided.as_deref()

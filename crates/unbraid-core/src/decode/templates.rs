@@ -2,7 +2,8 @@
 //!
 //! Three invariants make a template exact. A chunk matches only if every byte outside the holes is equal, and the values
 //! in the holes are valid. Each unknown field of the envelope is compared with its last value. A match is emitted as a
-//! `TextDelta`, which has no envelope, only directly after another match with the same envelope.
+//! `TextDelta`, which has no envelope, only directly after another match with the same envelope, or after the chunk that made
+//! a template with it.
 
 use super::{
     envelope::EnvelopeMemo,
@@ -25,7 +26,7 @@ pub(super) struct Templates {
     common_len: usize,
     /// The template that matched last, which is tried first.
     latest: usize,
-    /// The envelope of the last event, if that event matched, so that consumers already have it.
+    /// The envelope of the last event, if that event matched or made a template, so that consumers already have it.
     last_envelope: Option<u64>,
     /// Whether the last update of a match had a time of creation. The first one counts, so later ones change nothing.
     has_created: bool,
@@ -155,6 +156,14 @@ impl Templates {
         self.has_created = created.is_some_and(|created| created != 0);
         template.known_version = is_known.then(|| envelope.version());
         true
+    }
+
+    /// Notes that the event that was emitted last made the latest template, so that consumers have its envelope.
+    pub(super) fn continue_latest(&mut self) {
+        if let Some(template) = self.templates.get(self.latest) {
+            self.last_envelope = Some(template.envelope);
+            self.has_created = template.has_created();
+        }
     }
 
     /// Notes that no template matched an event.

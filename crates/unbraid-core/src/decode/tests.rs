@@ -13,6 +13,7 @@ use crate::{
     node,
 };
 
+mod deltas;
 mod holes;
 mod providers;
 mod rules;

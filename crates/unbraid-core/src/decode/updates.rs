@@ -57,12 +57,17 @@ impl Decoder {
         // Before a template is made of it, which would keep the name for as long as the stream lasts.
         drop_long_names(&mut chunk);
         // Before unchanged fields are dropped: a template compares all fields with those of later chunks.
-        if let Some(template) = self.template_of(text, &chunk, true) {
+        let template = self.template_of(text, &chunk, true);
+        let is_learned = template.is_some();
+        if let Some(template) = template {
             self.templates.insert(template);
         }
         self.retain_changed_fields(&mut chunk);
         let has_envelope_update = chunk.usage.is_some() || !chunk.extra.is_empty();
         self.emit_scanned(chunk, has_envelope_update, sink);
+        if is_learned {
+            self.templates.continue_latest();
+        }
         self.events += 1;
         self.scanned += 1;
         true

@@ -109,6 +109,10 @@ impl ChoiceTable {
 
 impl ChoiceSink for ChoiceTable {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, kind: CompletionKind) {
+        if self.choices.is_empty() {
+            // A vector would begin with room for four choices, which are large. Most streams have one.
+            self.choices.reserve_exact(1);
+        }
         self.choices.push(Slot {
             machine: ChoiceMachine::new(Arc::clone(&self.config)),
             transcript: Transcript::new(index, kind),

@@ -23,6 +23,21 @@ pub(crate) fn is_doubtful(raw: &str) -> bool {
     surrogate() || private_name()
 }
 
+/// Whether more than `max` digits follow one another.
+pub(crate) fn has_more_digits(bytes: &[u8], max: usize) -> bool {
+    // Of that many bytes in a row, one has such a position, so few bytes are looked at.
+    let mut positions = (max..bytes.len()).step_by(max + 1);
+    positions.any(|position| {
+        let (before, after) = bytes.split_at_checked(position).unwrap_or_default();
+        let after = after.iter().take_while(|byte| byte.is_ascii_digit());
+        let before = before.iter().rev().take_while(|byte| byte.is_ascii_digit());
+        match after.count() {
+            0 => false,
+            digits => digits + before.count() > max,
+        }
+    })
+}
+
 /// Whether raw JSON may hold a number beyond the largest `f64`. It may be true for a large exponent that is in range.
 pub(crate) fn may_overflow(raw: &str) -> bool {
     const MAX_DIGITS: usize = 300; // the largest `f64` has 309 digits
@@ -36,11 +51,32 @@ pub(crate) fn may_overflow(raw: &str) -> bool {
                 && digits.iter().take(3).filter(|b| b.is_ascii_digit()).count() == 3
         })
     };
-    let long = || {
-        bytes.len() > MAX_DIGITS
-            && bytes
-                .split(|b| !b.is_ascii_digit())
-                .any(|run| run.len() > MAX_DIGITS)
-    };
-    exponent() || long()
+    exponent() || has_more_digits(bytes, MAX_DIGITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use unbraid_testkit::cut::Rng;
+
+    use super::has_more_digits;
+
+    #[test]
+    fn more_digits_than_a_limit_are_found_wherever_they_are() {
+        let mut rng = Rng::new(32);
+        let mut found = 0;
+        for _ in 0..50_000 {
+            let max = 1 + rng.below(6);
+            let text: String = (0..rng.below(40))
+                .map(|_| if rng.chance(0.8) { '7' } else { 'x' })
+                .collect();
+            let has_run = text.split('x').any(|run| run.len() > max);
+            found += usize::from(has_run);
+            assert_eq!(
+                has_more_digits(text.as_bytes(), max),
+                has_run,
+                "{text} {max}"
+            );
+        }
+        assert!((10_000..45_000).contains(&found), "{found}");
+    }
 }

@@ -6,7 +6,7 @@ use super::Usage;
 use crate::{
     json_text::Json,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
-    node::{self, Node},
+    node::{self, Node, has_more_digits},
 };
 
 /// The numbers that a `Value` prints in another form, by the JSON pointers of their positions.
@@ -160,24 +160,44 @@ fn push_step(path: &mut String, key: &str) {
     }
 }
 
-/// Whether a `Value` may print a number of the text in another form. It does so only for fractions, exponents, a
+/// Whether a `Value` may print a number of the text in another form. It does so only for some fractions, exponents, a
 /// negative zero and long numbers.
 pub(crate) fn may_differ(raw: &str) -> bool {
     const MAX_DIGITS: usize = 19; // every number of this many digits fits a `u64`
     let bytes = raw.as_bytes();
-    let mut digits = 0;
-    for byte in bytes {
-        match byte {
-            b'0'..=b'9' => digits += 1,
-            b'.' | b'e' | b'E' | b'-' if digits > 0 => return true,
-            b'-' => return true,
-            _ => digits = 0,
-        }
-        if digits > MAX_DIGITS {
-            return true;
-        }
-    }
-    false
+    // Without an early exit, the compiler vectorizes this loop.
+    let has_exponent = |any: bool, (digit, next): (&u8, &u8)| {
+        any | (digit.is_ascii_digit() & matches!(next, b'e' | b'E'))
+    };
+    let next = bytes.get(1..).unwrap_or_default();
+    memchr::memchr(b'-', bytes).is_some()
+        || bytes.iter().zip(next).fold(false, has_exponent)
+        || has_more_digits(bytes, MAX_DIGITS)
+        || memchr::memchr_iter(b'.', bytes).any(|point| {
+            let (before, after) = bytes.split_at_checked(point).unwrap_or_default();
+            !is_printed_alike(before, after.get(1..).unwrap_or_default())
+        })
+}
+
+/// Whether the decimal point between two texts is that of a fraction that a `Value` prints as it is. An `f64` distinguishes all
+/// fractions of 15 digits, and the shortest digits that mean it are printed, very small ones with an exponent.
+fn is_printed_alike(before: &[u8], after: &[u8]) -> bool {
+    const MAX_DIGITS: usize = 15;
+    const SMALL: &[u8] = b"00000";
+    let before_digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let integer = before
+        .get(before.len() - before_digits.count()..)
+        .unwrap_or_default();
+    let after_digits = after.iter().take_while(|byte| byte.is_ascii_digit());
+    let fraction = after.get(..after_digits.count()).unwrap_or_default();
+    let is_integer = match integer {
+        [] => return true, // text, such as the name of a version
+        [b'0'] => !fraction.starts_with(SMALL),
+        [first, ..] => *first != b'0',
+    };
+    is_integer
+        && integer.len() + fraction.len() <= MAX_DIGITS
+        && fraction.last().is_some_and(|last| *last != b'0')
 }
 
 impl Usage {
@@ -211,6 +231,10 @@ impl Usage {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+    use unbraid_testkit::cut::Rng;
+
+    use super::may_differ;
     use crate::{Config, Demux, limits::MAX_USAGE_BYTES};
 
     /// Checks the merged usage of chunks with these usages.
@@ -229,6 +253,40 @@ mod tests {
             Some(expected),
             "{usages:?}"
         );
+    }
+
+    #[test]
+    fn u10_a_number_that_a_value_prints_in_another_form_may_differ() {
+        let mut rng = Rng::new(31);
+        let (mut alike, mut all) = (0, 0);
+        for _ in 0..200_000 {
+            let digits = |rng: &mut Rng, most: usize| -> String {
+                let count = 1 + rng.below(most);
+                let digit = |_| char::from(b"0123456789000999"[rng.below(16)]);
+                (0..count).map(digit).collect()
+            };
+            let sign = ["", "", "", "-"][rng.below(4)];
+            let mut raw = format!("{sign}{}", digits(&mut rng, 18));
+            if rng.chance(0.7) {
+                let integer = [digits(&mut rng, 5), "0".into()];
+                let zeros = "0".repeat(rng.below(8));
+                let fraction = digits(&mut rng, 17);
+                raw = format!("{sign}{}.{zeros}{fraction}", integer[rng.below(2)]);
+            }
+            if rng.chance(0.1) {
+                raw = format!("{raw}e{}{}", ["", "-", "+"][rng.below(3)], rng.below(20));
+            }
+            let Ok(value) = serde_json::from_str::<Value>(&raw) else {
+                continue; // a leading zero
+            };
+            let inside = format!("{{\"a.b\":\"v.\",\"c\":{raw}}}");
+            all += 1;
+            if !may_differ(&inside) {
+                alike += 1;
+                assert_eq!(value.to_string(), raw);
+            }
+        }
+        assert!(alike * 5 > all, "{alike} of {all}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Parses usage objects and merges them field by field.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::{limits::MAX_FIELDS, node::to_value};
@@ -55,6 +57,14 @@ pub(super) fn merged(fields: &Fields) -> Fields {
     target
 }
 
+/// The same for fields that are kept elsewhere, too.
+pub(super) fn shared_merged(fields: &Arc<Fields>) -> Arc<Fields> {
+    if is_merged(fields) {
+        return Arc::clone(fields);
+    }
+    Arc::new(merged(fields))
+}
+
 /// Whether [`merge`] would add all fields as they are, as nearly always.
 fn is_merged(fields: &Fields) -> bool {
     let is_kept = |(key, value): (&String, &Value)| match value {
@@ -86,15 +96,24 @@ fn count(value: &Value) -> Option<u64> {
 }
 
 pub(super) fn number(fields: &Fields, key: &str) -> Option<u64> {
-    count(fields.get(key)?)
+    count(get(fields, key)?)
+}
+
+/// The field of a name. Comparing it with a few names costs less than its hash.
+pub(super) fn get<'f>(fields: &'f Fields, key: &str) -> Option<&'f Value> {
+    const FEW: usize = 16;
+    if fields.len() > FEW {
+        return fields.get(key);
+    }
+    let found = fields.iter().find(|(known, _)| *known == key);
+    found.map(|(_, value)| value)
 }
 
 /// The largest number of completion tokens that a report allows. Some servers do not include the reasoning in
 /// `completion_tokens`, but only in the details or in the total (U11).
 pub(super) fn max_completion(fields: &Fields) -> Option<u64> {
     let completion = number(fields, "completion_tokens")?;
-    let reasoning = fields
-        .get("completion_tokens_details")
+    let reasoning = get(fields, "completion_tokens_details")
         .and_then(|details| number(details.as_object()?, "reasoning_tokens"));
     let total = Option::zip(
         number(fields, "total_tokens"),

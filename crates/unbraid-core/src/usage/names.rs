@@ -1,6 +1,6 @@
 //! The names under which providers report tokens, and what their figures include.
 
-use super::fields::{Fields, number};
+use super::fields::{Fields, get, number};
 
 /// The figures of a usage object, whichever provider sent it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Counts {
 }
 
 fn inner(fields: &Fields, object: &str, key: &str) -> Option<u64> {
-    number(fields.get(object)?.as_object()?, key)
+    number(get(fields, object)?.as_object()?, key)
 }
 
 /// The sum of the figures that were reported; `None` if none was.

@@ -1,18 +1,21 @@
 //! Collects the usage that a stream reports, which is in one of three places: in the envelope, in the chunk of a
 //! choice's finish or after it, or inside a choice.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{
     Estimated, Exact, Usage, UsageSource,
-    fields::{Fields, max_completion, merge, merged, number, parse},
+    fields::{Fields, max_completion, merge, number, parse, shared_merged},
     names::Counts,
     reports::Reports,
     sum::add_value,
 };
 use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
 
-type ChoiceFields = Vec<(ChoiceIndex, Fields)>;
+/// Usually these are the fields of one report, which the envelope has, too.
+type ChoiceFields = Vec<(ChoiceIndex, Arc<Fields>)>;
 
 /// Collects the usage that a stream reports in any of the three places.
 #[derive(Default)]
@@ -42,7 +45,7 @@ struct ByFinish {
 }
 
 impl ByFinish {
-    fn add(&mut self, choice: ChoiceIndex, last: bool, fields: &Fields) {
+    fn add(&mut self, choice: ChoiceIndex, last: bool, fields: &Arc<Fields>) {
         self.early |= !last;
         merge_choice(&mut self.choices, choice, fields);
     }
@@ -104,6 +107,7 @@ impl Reported {
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
             return;
         };
+        let fields = Arc::new(fields);
         match source {
             Source::WithChoices => {}
             Source::AtFinish {
@@ -131,7 +135,7 @@ impl Reported {
             return;
         }
         if let Some(fields) = parse(raw) {
-            merge_choice(&mut self.choices, choice, &fields);
+            merge_choice(&mut self.choices, choice, &Arc::new(fields));
             self.exact_of_choices.note(raw);
         }
     }
@@ -238,7 +242,7 @@ impl Reported {
 /// The combined numbers, and the choices that have their own.
 struct CombinedUsage<'a> {
     fields: Fields,
-    per_choice: &'a [(ChoiceIndex, Fields)],
+    per_choice: &'a [(ChoiceIndex, Arc<Fields>)],
     prompts: Vec<(u32, u64)>,
     by_choice: bool,
 }
@@ -246,7 +250,7 @@ struct CombinedUsage<'a> {
 impl CombinedUsage<'_> {
     fn usage(self, known: &Known<'_>) -> Usage {
         let below_received = self.is_below_received(known);
-        let own = |(choice, fields): &(ChoiceIndex, Fields)| {
+        let own = |(choice, fields): &(ChoiceIndex, Arc<Fields>)| {
             Some((*choice, number(fields, "completion_tokens")?))
         };
         let counts = Counts::of(&self.fields);
@@ -270,8 +274,9 @@ impl CombinedUsage<'_> {
 
     /// Whether there are fewer tokens than deltas of a choice, or of all choices if the sum covers them (U15).
     fn is_below_received(&self, known: &Known<'_>) -> bool {
-        let own =
-            |(choice, fields): &(ChoiceIndex, Fields)| is_below(fields, known.received(*choice));
+        let own = |(choice, fields): &(ChoiceIndex, Arc<Fields>)| {
+            is_below(fields, known.received(*choice))
+        };
         self.per_choice.iter().any(own)
             || (!self.by_choice && is_below(&self.fields, known.all_received()))
     }
@@ -282,19 +287,17 @@ fn is_below(fields: &Fields, received: u64) -> bool {
 }
 
 /// Merges fields into those of a choice.
-fn merge_choice(choices: &mut ChoiceFields, choice: ChoiceIndex, fields: &Fields) {
+fn merge_choice(choices: &mut ChoiceFields, choice: ChoiceIndex, fields: &Arc<Fields>) {
     match choices.iter_mut().find(|(known, _)| *known == choice) {
-        Some((_, known)) => merge(known, fields),
-        None => {
-            choices.push((choice, merged(fields)));
-        }
+        Some((_, known)) => merge(Arc::make_mut(known), fields),
+        None => choices.push((choice, shared_merged(fields))),
     }
 }
 
 /// Adds up the completions of the choices, and each prompt of a list once. Returns the tokens of each prompt.
 fn add_up(
     fields: &mut Fields,
-    per_choice: &[(ChoiceIndex, Fields)],
+    per_choice: &[(ChoiceIndex, Arc<Fields>)],
     known: &Known<'_>,
 ) -> Vec<(u32, u64)> {
     let completions = field_of_each(per_choice, "completion_tokens");
@@ -310,7 +313,7 @@ fn add_up(
     }
     let completion = sum(completions.iter().map(|(_, tokens)| *tokens));
     fields.insert("completion_tokens".into(), completion.into());
-    let choices = per_choice.iter().map(|(_, fields)| fields);
+    let choices = per_choice.iter().map(|(_, fields)| &**fields);
     add_details(fields, "completion_tokens_details", choices);
     add_total(fields);
     prompts
@@ -341,15 +344,15 @@ fn add_details<'a>(fields: &mut Fields, key: &str, reports: impl Iterator<Item =
     }
 }
 
-fn field_of_each(per_choice: &[(ChoiceIndex, Fields)], key: &str) -> Vec<(ChoiceIndex, u64)> {
-    let one = |(choice, fields): &(ChoiceIndex, Fields)| Some((*choice, number(fields, key)?));
+fn field_of_each(per_choice: &[(ChoiceIndex, Arc<Fields>)], key: &str) -> Vec<(ChoiceIndex, u64)> {
+    let one = |(choice, fields): &(ChoiceIndex, Arc<Fields>)| Some((*choice, number(fields, key)?));
     per_choice.iter().filter_map(one).collect()
 }
 
 /// The prompts of a list (E15), each with its position, the last report about it, and its tokens. Empty if all choices
 /// answer one prompt. Without the request, only prompts of different length show that there was a list.
 fn split_by_prompt(
-    per_choice: &[(ChoiceIndex, Fields)],
+    per_choice: &[(ChoiceIndex, Arc<Fields>)],
     choices_per_prompt: Option<u32>,
 ) -> Vec<(u32, &Fields, u64)> {
     let tokens = field_of_each(per_choice, "prompt_tokens");

@@ -1,5 +1,7 @@
 //! Merges the usage objects of the envelope, of which many servers send one with every chunk (U4).
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{
@@ -28,7 +30,7 @@ struct Report {
     form: Option<u64>,
     raw: String,
     /// Its fields, unless it replaced another report.
-    parsed: Option<Fields>,
+    parsed: Option<Arc<Fields>>,
     /// Whether a report of this form was merged.
     is_merged: bool,
 }
@@ -75,7 +77,7 @@ impl Reports {
     }
 
     /// Adds a report with these fields.
-    pub(super) fn add(&mut self, raw: &str, form: Option<u64>, parsed: Fields) {
+    pub(super) fn add(&mut self, raw: &str, form: Option<u64>, parsed: Arc<Fields>) {
         let Self {
             fields,
             exact,
@@ -201,7 +203,7 @@ mod tests {
                 let number = rng.chance(0.9).then_some(form as u64);
                 let is_replaced = reports.replace(&raw, number);
                 if !is_replaced {
-                    reports.add(&raw, number, parse(&raw).unwrap());
+                    reports.add(&raw, number, Arc::new(parse(&raw).unwrap()));
                 }
                 replaced += usize::from(is_replaced);
                 added += usize::from(!is_replaced);
@@ -225,10 +227,10 @@ mod tests {
         let mut reports = Reports::default();
         // The usage of an event that was parsed has no form.
         let first = r#"{"a":0}"#;
-        reports.add(first, None, parse(first).unwrap());
+        reports.add(first, None, Arc::new(parse(first).unwrap()));
         for (form, raw) in [(0, r#"{"a":1}"#), (1, r#"{"b":1,"a":2}"#)] {
             assert!(!reports.replace(raw, Some(form)));
-            reports.add(raw, Some(form), parse(raw).unwrap());
+            reports.add(raw, Some(form), Arc::new(parse(raw).unwrap()));
         }
         assert!(reports.replace(r#"{"a":3}"#, Some(0)));
         assert!(reports.replace(r#"{"b":4,"a":4}"#, Some(1)));
@@ -244,7 +246,7 @@ mod tests {
         for form in 0..1_000 {
             let raw = format!(r#"{{"a":{form}}}"#);
             assert!(!reports.replace(&raw, Some(form)));
-            reports.add(&raw, Some(form), parse(&raw).unwrap());
+            reports.add(&raw, Some(form), Arc::new(parse(&raw).unwrap()));
             assert!(reports.last.len() <= MAX_FORMS);
         }
         assert_eq!(reports.merged()["a"], 999);
