@@ -14,6 +14,9 @@ use unbraid_testkit::cut::Rng;
 /// The number of corrupted chunks to compare; `UNBRAID_CHUNKS` overrides it.
 const CHUNKS: usize = 100_000;
 
+/// The number with `UNBRAID_STRESS_FOLLOWS`, which says that these tests run again, with more chunks and optimized.
+const FEW_CHUNKS: usize = 10_000;
+
 /// The number of chunks of one stream.
 const STREAM: usize = 400;
 
@@ -22,8 +25,12 @@ const STREAM: usize = 400;
 const MIN_PERCENT: usize = 99;
 
 fn chunks() -> usize {
+    let default = match std::env::var_os("UNBRAID_STRESS_FOLLOWS") {
+        Some(_) => FEW_CHUNKS,
+        None => CHUNKS,
+    };
     let number = std::env::var("UNBRAID_CHUNKS").ok();
-    number.map_or(CHUNKS, |n| n.parse().expect("UNBRAID_CHUNKS is a number"))
+    number.map_or(default, |n| n.parse().expect("UNBRAID_CHUNKS is a number"))
 }
 
 /// A stream, and whether each of its chunks is corrupted.
@@ -67,7 +74,7 @@ fn a_corrupted_chunk_gives_the_same_updates_as_the_parser() {
     let mut rng = Rng::new(11);
     let (mut all, mut taken) = (0, 0);
     while all < chunks() {
-        let (events, corrupted) = stream(&mut rng, 0.2);
+        let (events, corrupted) = stream(&mut rng, 0.5);
         let hits = compare(&slices(&events), false);
         for (hit, is_corrupted) in hits.templates.iter().zip(&corrupted) {
             all += usize::from(*is_corrupted);

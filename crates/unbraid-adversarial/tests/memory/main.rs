@@ -23,6 +23,10 @@ const READ: usize = 16 * 1024;
 
 #[test]
 fn no_attack_exceeds_the_documented_memory() {
+    if std::env::var_os("UNBRAID_STRESS_FOLLOWS").is_some() {
+        println!("skipped: UNBRAID_STRESS_FOLLOWS says that this test runs again, with larger floods and optimized");
+        return;
+    }
     let table = Table::read();
     let mut report = String::new();
     for attack in LIMIT_STREAMS {
