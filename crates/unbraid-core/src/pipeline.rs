@@ -119,7 +119,18 @@ impl UpdateReader {
         self.finish_as(true, sink)
     }
 
-    /// Does the same for a connection that was lost, so that the answer may be incomplete.
+    /// Ends the stream by an error from outside.
+    ///
+    /// If the connection failed or timed out, a last event that is complete except for its blank line is decoded first:
+    /// its bytes were received, and nothing is known to be wrong with them (S21, X14). What the dialect reports at the end
+    /// follows as far as it does not need a complete answer. An error in them is superseded by this one.
+    pub fn abort(&mut self, error: &StreamError, sink: &mut dyn FnMut(&Update<'_>)) {
+        if matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_)) {
+            let _superseded = self.finish_as(false, sink);
+        }
+    }
+
+    /// With `is_complete` unset, the connection was lost, so the answer may be incomplete.
     fn finish_as(
         &mut self,
         is_complete: bool,
@@ -390,19 +401,8 @@ impl<S: ChoiceSink> Pipeline<S> {
         router.finish(intake.framer.bytes(), intake.framer.seen_field(), sink);
     }
 
-    /// Ends the stream by an error from outside.
-    ///
-    /// If the connection failed or timed out, a last event that is complete except for its blank line is delivered
-    /// first: its bytes were received, and nothing is known to be wrong with them (S21, X14).
+    /// Ends the stream by an error from outside, after what [`UpdateReader::abort`] has decoded.
     pub fn abort(&mut self, error: StreamError) {
-        if matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_)) {
-            self.deliver_rest();
-        }
-        self.router.abort(error, &mut self.sink);
-    }
-
-    /// Decodes the event that the framer keeps. The error that ends the stream takes precedence over an error in it.
-    fn deliver_rest(&mut self) {
         let Self {
             intake,
             router,
@@ -410,8 +410,9 @@ impl<S: ChoiceSink> Pipeline<S> {
             ..
         } = self;
         if router.closed().is_none() {
-            let _superseded = intake.finish_as(false, &mut |update| router.update(update, sink));
+            intake.abort(&error, &mut |update| router.update(update, sink));
         }
+        router.abort(error, sink);
     }
 
     /// Ends the choice of a slot for the caller. Later updates of it are dropped. Returns false if the choice had

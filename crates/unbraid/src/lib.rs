@@ -9,7 +9,7 @@
 //! A [`Completions`] reads any stream of byte chunks, such as the body of a response (`bytes_stream()` in reqwest). If the
 //! request is still to be sent, [`unbraid-http`](https://docs.rs/unbraid-http) does both. [`choices`](Completions::choices)
 //! yields each [`Choice`] as soon as it appears; [`content`](Choice::content) is its text, and
-//! [`finished`](Choice::finished) its outcome.
+//! [`outcome`](Choice::outcome) its outcome.
 //!
 //! ```
 //! use tokio::task::JoinSet;
@@ -27,20 +27,21 @@
 //! let completions = Completions::from_byte_stream(bytes); // any Stream<Item = Result<impl AsRef<[u8]>, E>>
 //! let mut choices = completions.choices();
 //! let mut tasks = JoinSet::new();
-//! while let Some(choice) = choices.next().await {
-//!     let choice = choice?; // each one as soon as it appears
+//! while let Some(Ok(choice)) = choices.next().await {
+//!     // Each one as soon as it appears.
 //!     tasks.spawn(async move {
 //!         let mut content = choice.content(); // its text, from the first delta
-//!         while let Some(delta) = content.next().await {
-//!             print!("{}", delta?);
+//!         while let Some(Ok(delta)) = content.next().await {
+//!             print!("{delta}");
 //!         }
-//!         choice.finished().await // its own outcome
+//!         choice.outcome().await // its own outcome, however it ended
 //!     });
 //! }
-//! while let Some(answer) = tasks.join_next().await {
-//!     let answer = answer??;
-//!     println!("{}: {}", answer.choice, answer.message.content);
+//! while let Some(outcome) = tasks.join_next().await {
+//!     let outcome = outcome?;
+//!     println!("{} {}: {}", outcome.choice, outcome.end.as_str(), outcome.message.content);
 //! }
+//! completions.closed().await?; // an error if the connection failed
 //! # Ok(())
 //! # }
 //! ```

@@ -3,13 +3,14 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use futures::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 use unbraid_core::{
-    BoxError, ChoiceEnd, ChoiceIndex, Config, Dialect, Redact, StreamError, Update,
+    BoxError, ChoiceEnd, ChoiceIndex, Config, Dialect, Redact, StreamError, TransportError, Update,
 };
 
 /// A stream to read, of any kind: one of those that [`merge`](crate::CompletionsBuilder::merge) reads as one completion.
@@ -230,6 +231,18 @@ pub enum SourceError {
     Transport(BoxError),
     /// The stream ended with this error.
     Stream(StreamError),
+}
+
+impl SourceError {
+    /// The error of a stream of which so many bytes were decoded.
+    pub(crate) fn into_stream_error(self, bytes: u64) -> StreamError {
+        match self {
+            Self::Transport(error) => {
+                StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
+            }
+            Self::Stream(error) => error,
+        }
+    }
 }
 
 /// A byte stream may have timeouts of its own. Its `StreamError` is treated as if the reader's own timeout had ended it.

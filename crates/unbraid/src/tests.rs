@@ -11,6 +11,7 @@ mod drain;
 mod ends;
 mod error_with_choices;
 mod faults;
+mod flat_failures;
 mod gathered_reads;
 mod halves;
 pub(crate) mod large;

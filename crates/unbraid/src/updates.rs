@@ -58,7 +58,8 @@ impl Updates {
     ///
     /// Nothing is kept, and nothing is checked beyond the format: no choice has an end here, and an error that the server
     /// reports is an [`Update`] with its `error` set. The texts can be concatenated as they are: a character that the server
-    /// cut in two is part of the later update. The first `Err` is the last item.
+    /// cut in two is part of the later update. The first `Err` is the last item: [`StreamError::Transport`] for an error of the
+    /// source, which is kept as it is if it is a [`StreamError`] itself.
     ///
     /// # Examples
     ///

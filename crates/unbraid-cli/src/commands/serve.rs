@@ -29,7 +29,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   unbraid serve --upstream http://127.0.0.1:8000/v1
   unbraid serve --upstream https://api.openai.com/v1 --upstream-key-file key.txt
-  unbraid serve --new-key alice >> keys
+  unbraid serve --new-key alice    # prints a key, and the line to add to the file of keys
   unbraid serve --upstream http://127.0.0.1:8000/v1 --auth-file keys --listen 0.0.0.0:8080
 
 Exit codes:
@@ -154,7 +154,7 @@ fn read_secret(path: &Path) -> Result<String, Failure> {
 
 fn print_new_key(name: &str) -> Result<Status, Failure> {
     let key = NewKey::generate(name).map_err(failure)?;
-    // Standard output has only the line, so that it can be appended to the file. The key is for a person to copy.
+    // The key is for its owner. It is on a line of its own, because a file of keys needs no more than their hashes.
     print_line(format_args!("# key of {}: {}", printable(name), key.key()))
         .map_err(Failure::Output)?;
     print_line(format_args!("{}", key.line())).map_err(Failure::Output)?;

@@ -232,9 +232,9 @@ cursor!(Logprobs, Value, ChoiceError);
 
 /// All events of all choices and of the stream itself, as they arrive; see [`Completions::events`](crate::Completions::events).
 ///
-/// The events of one choice come in their order; [`Sequenced::sort_key`] orders them all. An error that ended the stream is
-/// an event first, and then the one `Err`. A clone continues from the same position on its own. Dropping it cancels nothing
-/// while another handle lives.
+/// The events of one choice come in their order; [`Sequenced::sort_key`] orders them all, or those of one source if there are
+/// several ([`merge`](crate::CompletionsBuilder::merge)). An error that ended the stream is an event first, and then the one
+/// `Err`. A clone continues from the same position on its own. Dropping it cancels nothing while another handle lives.
 ///
 /// # Examples
 ///

@@ -76,7 +76,7 @@ impl CompletionsBuilder {
     /// # }
     /// ```
     pub fn merge<I: IntoIterator<Item = Source>>(self, sources: I) -> Completions {
-        let choices_per_source = self.expected_choices().unwrap_or(1);
+        let choices_per_source = self.expected_choices().unwrap_or(1).max(1);
         let (completions, source_set) = self.source_set();
         let mut start = 0_u32;
         for source in sources {
@@ -123,8 +123,8 @@ impl CompletionsBuilder {
 
 /// Adds sources to a completion; see [`CompletionsBuilder::source_set`].
 ///
-/// While it lives, the completion stays open for more sources; it keeps nothing else alive. Dropping it means that there
-/// will be no more sources.
+/// While it lives, the completion stays open for more sources, and what was received is kept. It is not a handle of the
+/// completion: when the last of those is dropped, reading stops. Dropping it means that there will be no more sources.
 ///
 /// # Examples
 ///
@@ -192,7 +192,10 @@ impl Drop for SourceSet {
     }
 }
 
-/// One source of a merged completion. It keeps nothing alive, and dropping it does nothing.
+/// One source of a merged completion.
+///
+/// It is not a handle of the completion: when the last of those is dropped, reading stops. It keeps what was received, so
+/// drop it when it is no longer needed; nothing else happens then.
 ///
 /// # Examples
 ///

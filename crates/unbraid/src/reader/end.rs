@@ -54,13 +54,7 @@ pub(super) enum Rest {
 
 impl Reader {
     pub(super) async fn fail(&mut self, error: SourceError) {
-        let error = match error {
-            SourceError::Transport(error) => {
-                let bytes = self.pipeline.intake().bytes();
-                StreamError::Transport(Arc::new(TransportError::new(bytes, error)))
-            }
-            SourceError::Stream(error) => error,
-        };
+        let error = error.into_stream_error(self.pipeline.intake().bytes());
         self.end_stream(move |pipeline| pipeline.abort(error)).await;
     }
 

@@ -118,6 +118,16 @@ async fn e30_is_reported_for_the_whole_completion() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_expected_choices_count_as_one_for_each_source() {
+    let builder = Completions::builder().expect_choices(0);
+    let completions = builder.merge([source(answer("a")), source(answer("b"))]);
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"a\"", "1 finished \"b\""]
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_events_of_the_stream_are_emitted_once_and_in_order() {
     let completions = Completions::merge([
         source(answer("a")),

@@ -1,12 +1,13 @@
 //! The decoder of the flat view: one event at a time, a large one on a blocking thread.
 
-use std::{panic::resume_unwind, sync::Arc};
+use std::panic::resume_unwind;
 
-use unbraid_core::{
-    BoxError, Config, Redact, StreamError, TransportError, Update, internal::UpdateReader,
+use unbraid_core::{BoxError, Config, Redact, StreamError, Update, internal::UpdateReader};
+
+use crate::{
+    blocking::{self, Completed},
+    source::SourceError,
 };
-
-use crate::blocking::{self, Completed};
 
 /// How many bytes are decoded at most before other tasks run, if they bring nothing.
 const PORTION: usize = 256 * 1024;
@@ -152,8 +153,7 @@ impl FlatDecoder {
         (decoder, reading, step)
     }
 
-    /// Ends the stream, perhaps by an error. Events that had arrived completely come before the error, as in
-    /// [`Pipeline::abort`](unbraid_core::internal::Pipeline::abort).
+    /// Ends the stream, perhaps by an error. What [`UpdateReader::abort`] decodes comes before the error.
     pub(super) async fn end(mut self, error: Option<BoxError>) -> Self {
         if !self.inline_only && blocking::is_large(&self.reader) {
             // Boxed, so that the task of a stream without large events stays small.
@@ -172,14 +172,15 @@ impl FlatDecoder {
             ready,
             ..
         } = self;
-        // An event that has arrived except for its blank line is part of the answer (X14).
-        let last = reader.finish(&mut |update| ready.push(Ok(redacted(update, redact))));
-        let error = match (error, last) {
-            (Some(error), _) => {
-                let error = TransportError::new(reader.bytes(), error);
-                Some(StreamError::Transport(Arc::new(error)))
+        let mut keep = |update: &Update<'_>| ready.push(Ok(redacted(update, redact)));
+        let error = match error {
+            Some(error) => {
+                let error = SourceError::from(error).into_stream_error(reader.bytes());
+                reader.abort(&error, &mut keep);
+                Some(error)
             }
-            (None, last) => last.and_then(Result::err),
+            // An event that has arrived except for its blank line is part of the answer (X14).
+            None => reader.finish(&mut keep).and_then(Result::err),
         };
         ready.extend(error.map(Err));
         self.done = true;
