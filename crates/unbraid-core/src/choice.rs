@@ -47,6 +47,8 @@ pub struct ChoiceMachine {
     high: [Option<u16>; 3],
     /// Whether any text or call has arrived: a full message counts only before that (E21).
     has_payload: bool,
+    /// Whether a full message was read.
+    has_message: bool,
     /// Deltas that named a role, and whether one did not. Together with a second finish reason they show that two answers
     /// share the index (E13).
     roles: u32,
@@ -74,6 +76,7 @@ impl ChoiceMachine {
         Self {
             high: [None; 3],
             has_payload: false,
+            has_message: false,
             roles: 0,
             role_less: false,
             ended: false,
@@ -116,8 +119,17 @@ impl ChoiceMachine {
             );
         }
         let repeats = update.is_full_message && self.has_payload;
+        if repeats && self.has_message {
+            self.warn(
+                "E21",
+                "a message in place of a delta came again, and its text was not read",
+                position,
+                transcript,
+            );
+        }
         if !repeats {
             self.has_payload |= update.has_payload();
+            self.has_message |= update.is_full_message;
             if let Err(limit) = self.deltas(update, position, transcript) {
                 return self.finish(ChoiceEnd::LimitExceeded(limit), position, transcript);
             }
@@ -387,7 +399,10 @@ impl ChoiceMachine {
             tool_calls::announce_all(transcript, position);
             return transcript.push(Kind::Finish, position, 0, raw);
         }
-        if self.roles > 1 && self.role_less {
+        // The finish of a second answer names no role. Some servers name it in each chunk but those of calls, and repeat the
+        // finish (F4).
+        let names_role = update.role.as_deref().is_some_and(|role| !role.is_empty());
+        if self.roles > 1 && self.role_less && !names_role {
             self.warn(
                 "E13",
                 "two answers seem to share this index",

@@ -119,8 +119,14 @@ pub(crate) fn has_tokens(raw: &str) -> bool {
     serde_json::from_str::<LogprobLists>(raw).is_ok_and(|lists| lists.filled.contains(&true))
 }
 
-/// The names of the lists of log probabilities, in chats and in text completions.
-pub(crate) const LOGPROB_LISTS: [&str; 3] = ["content", "refusal", "tokens"];
+/// The names of the lists of log probabilities, in chats (those of reasoning are from DeepSeek) and in text completions.
+pub(crate) const LOGPROB_LISTS: [&str; 5] = [
+    "content",
+    "refusal",
+    "tokens",
+    "reasoning_content",
+    "reasoning",
+];
 
 /// Whether a raw value is a list that is not empty.
 pub(crate) fn is_filled_list(raw: &str) -> bool {

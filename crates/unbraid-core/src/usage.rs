@@ -89,7 +89,8 @@ pub struct Usage {
     pub prompt_tokens: Option<u64>,
     /// The tokens of all choices.
     pub completion_tokens: Option<u64>,
-    /// The total that the server reported, which need not be the sum (U11).
+    /// The total that the server reported, which need not be the sum (U11). The usage of a completion that has ended has the sum
+    /// if no total was reported.
     pub total_tokens: Option<u64>,
     /// How many tokens of the prompt were read from a cache, if the server reported it.
     pub cached_tokens: Option<u64>,

@@ -24,7 +24,9 @@ const READ: usize = 16 * 1024;
 #[test]
 fn no_attack_exceeds_the_documented_memory() {
     if std::env::var_os("UNBRAID_STRESS_FOLLOWS").is_some() {
-        println!("skipped: UNBRAID_STRESS_FOLLOWS says that this test runs again, with larger floods and optimized");
+        println!(
+            "skipped: UNBRAID_STRESS_FOLLOWS says that this test runs again, with larger floods and optimized"
+        );
         return;
     }
     let table = Table::read();

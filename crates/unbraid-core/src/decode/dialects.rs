@@ -62,6 +62,11 @@ impl DialectState {
     }
 }
 
+/// Whether an event says only that the connection is alive: OpenAI sends the second in Responses.
+fn is_keep_alive(event: &WireEvent<'_, '_>) -> bool {
+    matches!(event.kind().as_deref(), Some("ping" | "keepalive"))
+}
+
 impl Decoder {
     /// Whether a value that the scan has read is a chunk. While the dialect is unknown only `choices` show that.
     pub(super) fn accepts_chunk(&mut self, has_choices: bool) -> bool {
@@ -90,7 +95,7 @@ impl Decoder {
             // one odd value of a chat stream be read as another format.
             if let Some(dialect) = dialect::identify(&event) {
                 self.dialect = DialectState::new(Some(dialect));
-            } else if event.kind().as_deref() == Some("ping") {
+            } else if is_keep_alive(&event) {
                 emitter.is_chunk = true;
                 return true;
             } else if let Some(format) = dialect::unsupported(&event) {
@@ -114,7 +119,10 @@ impl Decoder {
             self.end_in_dialect(true, emitter);
             // After the dialect has ended, so that what it held back comes before the error.
             output.stream().error = Some(dialect::raw(node));
-        } else if !reader.read(&event, &mut output) && !std::mem::replace(has_foreign, true) {
+        } else if !reader.read(&event, &mut output)
+            && !is_keep_alive(&event)
+            && !std::mem::replace(has_foreign, true)
+        {
             output.warn("D6", "a value of another format was skipped");
         }
         self.learn_event(&event, emitter.event_name, &output);

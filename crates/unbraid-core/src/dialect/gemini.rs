@@ -181,7 +181,8 @@ impl Candidate {
             let is_image = kind.is_some_and(|kind| kind.starts_with("image/"));
             let list = if is_image { "images" } else { CONTENT_PARTS };
             return output.entry(self.index, list, &raw(part));
-        } else if !has("thoughtSignature") {
+        } else if has_content(part) {
+            // With its signature, if it has one: a part is sent back as it came.
             return output.entry(self.index, CONTENT_PARTS, &raw(part));
         }
         if has("thoughtSignature") {
@@ -210,6 +211,14 @@ impl Candidate {
             }
         }
     }
+}
+
+/// Whether a part has more than a signature.
+fn has_content(part: &Node<'_>) -> bool {
+    let fields = part.as_object().unwrap_or_default();
+    fields.iter().any(|(key, value)| {
+        !matches!(&**key, "thoughtSignature" | "thought" | "text") && !value.is_null()
+    })
 }
 
 /// Whether a value is an object with fields.

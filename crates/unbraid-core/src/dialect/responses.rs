@@ -4,6 +4,7 @@
 mod delta;
 mod item;
 mod last;
+mod parts;
 mod whole;
 
 use item::{Item, ItemKind, Key, ReasoningKind};
@@ -22,6 +23,8 @@ const CHOICE: u32 = 0;
 #[derive(Default)]
 pub(crate) struct Responses {
     has_started: bool,
+    /// Whether the head of the response was read, which a stream that begins in the middle has in its last event.
+    has_head: bool,
     /// Whether the start named the model, which some servers do only at the end.
     has_model: bool,
     items: Vec<Item>,
@@ -100,7 +103,8 @@ impl DialectReader for Responses {
 impl Responses {
     /// Reads the head of a response; the first one counts.
     fn start<'a>(&mut self, response: &Node<'a>, output: &mut Output<'a>) {
-        if std::mem::replace(&mut self.has_started, true) {
+        self.has_started = true;
+        if std::mem::replace(&mut self.has_head, true) {
             return;
         }
         let created = response.get("created_at");
@@ -154,7 +158,9 @@ impl Responses {
                 let kind = Some(ReasoningKind::Summary);
                 self.text_done(node, Lane::Reasoning, kind, &whole("text"), output);
             }
-            "content_part.done" | "reasoning_summary_part.done" => self.part_done(node, output),
+            "content_part.done" | "reasoning_part.done" | "reasoning_summary_part.done" => {
+                self.part_done(node, output);
+            }
             "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
                 self.arguments_delta(node, output);
             }
@@ -168,6 +174,7 @@ impl Responses {
                 audio(node, "transcript", output);
             }
             "content_part.added"
+            | "reasoning_part.added"
             | "reasoning_summary_part.added"
             | "audio.done"
             | "audio.transcript.done" => {}

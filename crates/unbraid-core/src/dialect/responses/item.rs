@@ -32,7 +32,7 @@ pub(super) struct Item {
     /// The kind of reasoning that came first (P13).
     reasoning: Option<ReasoningKind>,
     /// What has arrived of each text, by its lane and part.
-    texts: Vec<(Lane, i64, Seen)>,
+    pub(super) texts: Vec<(Lane, i64, Seen)>,
 }
 
 pub(super) enum ItemKind {

@@ -6,7 +6,7 @@ use super::{
     whole::{ItemType, item_type},
 };
 use crate::{
-    dialect::reader::{Output, arguments_of, entries, raw, reason_of, text},
+    dialect::reader::{Lane, Output, arguments_of, entries, raw, reason_of, text},
     node::Node,
 };
 
@@ -56,17 +56,13 @@ impl Responses {
         let key = Key::of_position(FINAL + position);
         match item_type(item) {
             ItemType::Message => {
-                for (part_position, part) in (0..).zip(entries(item.get("content"))) {
-                    let is_refusal = text(part, "type").as_deref() == Some("refusal");
-                    let is_missing = if is_refusal {
-                        !arrived.refusal
-                    } else {
-                        !arrived.content
-                    };
-                    if is_missing {
-                        self.final_part(&key, part_position, part, output);
-                    }
-                    if !arrived.annotations {
+                let is_missing = |lane| match lane {
+                    Lane::Refusal => !arrived.refusal,
+                    Lane::Content | Lane::Reasoning => !arrived.content,
+                };
+                self.message_texts(&key, item, &is_missing, output);
+                if !arrived.annotations {
+                    for part in entries(item.get("content")) {
                         self.annotations(part, output);
                     }
                 }
@@ -145,6 +141,18 @@ fn failure<'a>(response: &Node<'a>, status: &str) -> Option<std::borrow::Cow<'a,
 #[cfg(test)]
 mod tests {
     use crate::{Config, Demux};
+
+    #[test]
+    fn p24_the_head_of_a_resumed_stream_is_in_its_last_event() {
+        let mut demux = Demux::new(Config::default());
+        demux.feed(b"data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"Hi\"}\n\n");
+        demux.feed(b"data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"created_at\":17,\"model\":\"m\",\"status\":\"completed\"}}\n\n");
+        let metadata = demux.metadata();
+        assert_eq!(metadata.id.as_deref(), Some("r"));
+        assert_eq!(metadata.created, Some(17));
+        assert_eq!(metadata.model.as_deref(), Some("m"));
+        assert_eq!(demux.choices().count(), 1);
+    }
 
     #[test]
     fn a_model_that_only_the_last_event_names_is_taken() {

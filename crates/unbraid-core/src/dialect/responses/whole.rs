@@ -1,8 +1,11 @@
 //! Complete values: the ends of texts, parts, calls and items (D13, P08 to P12).
 
+use std::borrow::Cow;
+
 use super::{
     CHOICE, Responses,
     item::{ItemKind, Key, ReasoningKind, part_of},
+    parts::Parts,
 };
 use crate::{
     Fragment, ToolCallUpdate,
@@ -57,9 +60,7 @@ impl Responses {
         let kind = match item_type(item) {
             ItemType::Message => {
                 self.message_added(key, item, output);
-                for (position, part) in (0..).zip(entries(item.get("content"))) {
-                    self.message_part(key, position, part, output);
-                }
+                self.message_parts(key, item, output);
                 ItemKind::Message
             }
             ItemType::Reasoning => {
@@ -165,31 +166,61 @@ impl Responses {
         }
     }
 
-    /// A part of a message in the final output, whose text has not arrived.
-    pub(super) fn final_part<'a>(
-        &mut self,
-        key: &Key<'_>,
-        position: i64,
-        part: &Node<'a>,
-        output: &mut Output<'a>,
-    ) {
-        if let Some((lane, whole)) = text_of(part) {
-            self.whole_text(key, lane, None, position, &whole, output);
+    /// The parts of a complete message.
+    fn message_parts<'a>(&mut self, key: &Key<'_>, item: &Node<'a>, output: &mut Output<'a>) {
+        self.message_texts(key, item, &|_| true, output);
+        let known = self.item(key, ItemKind::Message);
+        if known.is_some_and(|known| !known.has_annotations && !known.is_done) {
+            for part in entries(item.get("content")) {
+                self.annotations(part, output);
+            }
         }
     }
 
-    /// A part of a complete message.
-    fn message_part<'a>(
+    /// The texts of a complete message in these lanes.
+    pub(super) fn message_texts<'a>(
         &mut self,
         key: &Key<'_>,
-        position: i64,
-        part: &Node<'a>,
+        item: &Node<'a>,
+        is_wanted: &dyn Fn(Lane) -> bool,
         output: &mut Output<'a>,
     ) {
-        self.final_part(key, position, part, output);
-        let known = self.item(key, ItemKind::Message);
-        if known.is_some_and(|known| !known.has_annotations && !known.is_done) {
-            self.annotations(part, output);
+        let parts = (0..).zip(entries(item.get("content")));
+        let texts = parts.filter_map(|(position, part)| {
+            let (lane, whole) = text_of(part)?;
+            Some((lane, position, whole))
+        });
+        let texts: Vec<_> = texts.filter(|(lane, ..)| is_wanted(*lane)).collect();
+        self.whole_texts(key, None, &texts, output);
+    }
+
+    /// The texts of the parts of a complete item, each with its position.
+    fn whole_texts(
+        &mut self,
+        key: &Key<'_>,
+        kind: Option<ReasoningKind>,
+        texts: &[(Lane, i64, Cow<'_, str>)],
+        output: &mut Output<'_>,
+    ) {
+        for lane in [Lane::Content, Lane::Refusal, Lane::Reasoning] {
+            let own = texts.iter().filter(|(known, ..)| *known == lane);
+            let own: Vec<(i64, &str)> = own.map(|(_, at, whole)| (*at, &**whole)).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let item = self.item(key, ItemKind::of_lane(lane));
+            let parts = item.map_or(Parts::InOrder(Vec::new()), |item| item.parts(lane, &own));
+            match parts {
+                Parts::Joined(part) => {
+                    let joined: String = own.iter().map(|(_, whole)| *whole).collect();
+                    self.whole_text(key, lane, kind, part, &joined, output);
+                }
+                Parts::InOrder(numbers) => {
+                    for (part, (_, whole)) in numbers.into_iter().zip(own) {
+                        self.whole_text(key, lane, kind, part, whole, output);
+                    }
+                }
+            }
         }
     }
 
@@ -219,10 +250,12 @@ impl Responses {
             (ReasoningKind::Summary, "summary"),
             (ReasoningKind::Text, "content"),
         ] {
-            for (position, part) in (0..).zip(entries(item.get(name))) {
+            let parts = (0..).zip(entries(item.get(name)));
+            let texts = parts.map(|(position, part)| {
                 let whole = text(part, "text").unwrap_or_default();
-                self.whole_text(key, Lane::Reasoning, Some(kind), position, &whole, output);
-            }
+                (Lane::Reasoning, position, whole)
+            });
+            self.whole_texts(key, Some(kind), &texts.collect::<Vec<_>>(), output);
         }
     }
 
@@ -334,7 +367,7 @@ impl Responses {
 }
 
 /// The text of a message's part.
-fn text_of<'a>(part: &Node<'a>) -> Option<(Lane, std::borrow::Cow<'a, str>)> {
+fn text_of<'a>(part: &Node<'a>) -> Option<(Lane, Cow<'a, str>)> {
     match &*text(part, "type")? {
         "refusal" => Some((Lane::Refusal, text(part, "refusal")?)),
         "output_text" => Some((Lane::Content, text(part, "text")?)),
