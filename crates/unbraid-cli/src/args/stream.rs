@@ -17,7 +17,7 @@ pub(crate) struct StreamArgs {
     #[arg(long, value_name = "N", global = true, help_heading = HEADING, value_parser = clap::value_parser!(u32).range(1..))]
     expect_choices: Option<u32>,
     /// End the stream at the first line that is not data, payload that is not JSON, or delta that cannot be merged with
-    /// those before it
+    /// those before it; a stream of another dialect than chat or text completions needs `--dialect` with it
     #[arg(long, global = true, help_heading = HEADING)]
     strict: bool,
     /// Separate reasoning in `<think>..</think>` from the text; with `start`, the answer begins with reasoning, as from

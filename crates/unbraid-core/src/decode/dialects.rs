@@ -6,7 +6,7 @@ use super::{
     DecodePath, Decoder, Emitter, ProviderEvent, Template, event::error_json, templates::TextTarget,
 };
 use crate::{
-    Dialect, Update, Warning,
+    BodyFormat, Dialect, Update, Warning,
     dialect::{self, DialectReader, Output, WireEvent},
     frame::{Frame, FrameKind},
     node::{self, Node},
@@ -19,6 +19,9 @@ pub(super) enum DialectState {
     /// No value has identified it yet (D03).
     #[default]
     Unknown,
+    /// The session of a realtime API has begun, whose events of answers have the names of Responses. A chunk with choices would
+    /// still be one.
+    Realtime,
     /// Chat or text completions, which the decoder reads itself.
     Choices,
     Other {
@@ -70,7 +73,7 @@ fn is_keep_alive(event: &WireEvent<'_, '_>) -> bool {
 impl Decoder {
     /// Whether a value that the scan has read is a chunk. While the dialect is unknown only `choices` show that.
     pub(super) fn accepts_chunk(&mut self, has_choices: bool) -> bool {
-        if matches!(self.dialect, DialectState::Unknown) {
+        if matches!(self.dialect, DialectState::Unknown | DialectState::Realtime) {
             if !has_choices {
                 return false;
             }
@@ -99,12 +102,20 @@ impl Decoder {
                 emitter.is_chunk = true;
                 return true;
             } else if let Some(format) = dialect::unsupported(&event) {
+                if format == BodyFormat::Realtime {
+                    self.dialect = DialectState::Realtime;
+                }
                 emitter.push(Update {
                     format: Some(format),
                     ..Update::default()
                 });
                 return true;
             }
+        }
+        if matches!(self.dialect, DialectState::Realtime)
+            && dialect::identify(&event) == Some(Dialect::Responses)
+        {
+            return true;
         }
         let DialectState::Other {
             reader,

@@ -66,6 +66,30 @@ fn h09_b19_formats_that_no_dialect_reads_are_named() {
 }
 
 #[test]
+fn the_answers_of_a_realtime_session_are_no_responses() {
+    let events = [
+        r#"{"type":"session.created","session":{}}"#,
+        r#"{"type":"response.created","response":{"object":"realtime.response"}}"#,
+        r#"{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}"#,
+        r#"{"type":"response.done","response":{"object":"realtime.response"}}"#,
+    ];
+    let body: String = events.map(|event| format!("data: {event}\n\n")).concat();
+    let realtime = closed(body.as_bytes());
+    assert!(
+        matches!(
+            realtime,
+            Err(StreamError::UnsupportedFormat {
+                format: BodyFormat::Realtime,
+                ..
+            })
+        ),
+        "{realtime:?}"
+    );
+    let chunk = r#"{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+    assert!(closed(format!("{body}data: {chunk}\n\n").as_bytes()).is_ok());
+}
+
+#[test]
 fn d05_a_dialect_that_does_not_fit_is_an_error() {
     let body = br#"{"type":"message_start","message":{"role":"assistant","content":[]}}"#;
     for dialect in [Dialect::Chat, Dialect::Gemini, Dialect::Ollama] {

@@ -102,8 +102,14 @@ fn read_part(choice: &mut Choice, part: &Value) {
             if is_image { "images" } else { "content_parts" },
             part.clone(),
         );
-    } else if !signature {
-        return choice.list("content_parts", part.clone());
+    } else {
+        let fields = part.as_object().into_iter().flatten();
+        let mut content = fields.filter(|(key, value)| {
+            !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && !value.is_null()
+        });
+        if content.next().is_some() || !signature {
+            return choice.list("content_parts", part.clone());
+        }
     }
     if signature {
         choice.list("reasoning_details", part.clone());

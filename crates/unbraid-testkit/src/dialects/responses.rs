@@ -167,6 +167,7 @@ impl Reader {
             "created" | "queued" | "in_progress" | "output_item.added" | "output_item.done" => {}
             _ if kind.contains("part.") || kind.contains("audio") || kind.contains("_call") => {}
             _ if kind.starts_with("mcp_list_tools") || kind.starts_with("compaction") => {}
+            "ping" | "keepalive" => {}
             // D16
             _ => self.choice.list("content_parts", value.clone()),
         }
@@ -190,6 +191,24 @@ impl Reader {
         if let Some(rest) = whole.strip_prefix(&so_far) {
             self.pieces.push((key, rest.to_owned()));
         }
+    }
+
+    /// P06, P28: the numbers of the parts do not count if all of a whole message begins with all of its fragments.
+    fn joined(&mut self, at: usize, lane: &'static str, item: &Value) -> bool {
+        let parts = entries(&item["content"]);
+        let own = parts.iter().map(|part| (lane_of(part), part));
+        let own = own.filter(|((known, _), _)| *known == lane);
+        let whole: String = own.map(|((_, key), part)| text(part, key)).collect();
+        let own = self
+            .pieces
+            .iter()
+            .filter(|((item, known, _), _)| (*item, *known) == (at, lane));
+        let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
+        let rest = whole.strip_prefix(&so_far).map(str::to_owned);
+        if let Some(rest) = &rest {
+            self.pieces.push(((at, lane, i64::MAX), rest.clone()));
+        }
+        rest.is_some()
     }
 
     fn reasoning(
@@ -251,9 +270,12 @@ impl Reader {
                 let at = self.item(event, &id, "message");
                 self.phase(at, item);
                 let annotated = self.items[at].annotated || self.items[at].is_done;
+                let joined = ["content", "refusal"].map(|lane| done && self.joined(at, lane, item));
                 for (part, content) in (0..).zip(entries(&item["content"])).filter(|_| done) {
                     let (lane, key) = lane_of(content);
-                    self.complete((at, lane, part), text(content, key));
+                    if !joined[usize::from(lane == "refusal")] {
+                        self.complete((at, lane, part), text(content, key));
+                    }
                     for annotation in entries(&content["annotations"])
                         .into_iter()
                         .filter(|_| !annotated)
