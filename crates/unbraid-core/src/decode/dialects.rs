@@ -19,8 +19,7 @@ pub(super) enum DialectState {
     /// No value has identified it yet (D03).
     #[default]
     Unknown,
-    /// The session of a realtime API has begun, whose events of answers have the names of Responses. A chunk with choices would
-    /// still be one.
+    /// The session of a realtime API has begun, whose events of answers have the names of Responses.
     Realtime,
     /// Chat or text completions, which the decoder reads itself.
     Choices,
@@ -93,10 +92,13 @@ impl Decoder {
             .and_then(|name| std::str::from_utf8(name).ok());
         let node = node.as_array().and_then(<[_]>::first).unwrap_or(node);
         let event = WireEvent { name, node };
-        if matches!(self.dialect, DialectState::Unknown) {
+        if let DialectState::Unknown | DialectState::Realtime = self.dialect {
             // The first value that identifies a dialect decides for the whole stream. Deciding anew for each value would let
             // one odd value of a chat stream be read as another format.
             if let Some(dialect) = dialect::identify(&event) {
+                if let (DialectState::Realtime, Dialect::Responses) = (&self.dialect, dialect) {
+                    return true;
+                }
                 self.dialect = DialectState::new(Some(dialect));
             } else if is_keep_alive(&event) {
                 emitter.is_chunk = true;
@@ -111,11 +113,6 @@ impl Decoder {
                 });
                 return true;
             }
-        }
-        if matches!(self.dialect, DialectState::Realtime)
-            && dialect::identify(&event) == Some(Dialect::Responses)
-        {
-            return true;
         }
         let DialectState::Other {
             reader,

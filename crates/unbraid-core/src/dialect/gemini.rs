@@ -181,7 +181,7 @@ impl Candidate {
             let is_image = kind.is_some_and(|kind| kind.starts_with("image/"));
             let list = if is_image { "images" } else { CONTENT_PARTS };
             return output.entry(self.index, list, &raw(part));
-        } else if has_content(part) {
+        } else if has_content(part) || !has("thoughtSignature") {
             // With its signature, if it has one: a part is sent back as it came.
             return output.entry(self.index, CONTENT_PARTS, &raw(part));
         }
