@@ -25,6 +25,10 @@ impl StoppedClock {
 
     /// Waits for something that needs sockets, and no time.
     pub(crate) async fn wait_until(&self, what: &str, mut is_true: impl FnMut() -> bool) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the clock of the library stands still"
+        )]
         let started = std::time::Instant::now();
         while !is_true() {
             assert!(started.elapsed() < Duration::from_secs(30), "{what}");
