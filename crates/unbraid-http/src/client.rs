@@ -144,7 +144,7 @@ impl Client {
         let n = request.get("n").and_then(Value::as_u64).unwrap_or(1);
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         match request.strategy() {
-            ChoiceStrategy::FanOut => Box::pin(self.0.start_and_wait(request, n)).await,
+            ChoiceStrategy::FanOut => Box::pin(self.0.send_each(request, n)).await,
             ChoiceStrategy::Auto if n > 1 => Box::pin(self.0.send_auto(request, n)).await,
             ChoiceStrategy::Native | ChoiceStrategy::Auto => {
                 Ok(self.open(request).await?.into_completions())
@@ -192,7 +192,8 @@ impl Client {
     ///
     /// A request that fails is the error of its choice, with an [`HttpError`] as its cause (see [`HttpError::find_in`]). Each
     /// request is retried on its own. Cancelling a choice closes its connection. At most
-    /// [`ClientBuilder::max_requests`] run at once; the others wait.
+    /// [`ClientBuilder::max_requests`] run at once; the others wait, and are never sent if
+    /// [`ClientBuilder::total_timeout`] ends first.
     ///
     /// If a server returns several choices for one of the requests, the first counts, and the others are refused with a
     /// warning. For a server that counts tokens in `index`, set

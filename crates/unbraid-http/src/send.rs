@@ -15,11 +15,14 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::{Response, Url};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use unbraid::{CompletionsBuilder, Dialect, TimedOut, Timeout};
 
 pub(crate) use self::runtime::check_runtime;
-use self::{outgoing::Outgoing, timeouts::Timeouts};
+use self::{
+    outgoing::Outgoing,
+    timeouts::{Timeouts, with_deadline},
+};
 use crate::{
     body::{Body, FirstByte},
     endpoint::Endpoint,
@@ -54,9 +57,9 @@ impl Sender {
         };
         let outgoing = self.outgoing(request)?;
         check_runtime()?; // before `Instant::now`, so that a missing runtime is an error
-        let started = Instant::now();
+        let deadline = self.timeouts.deadline();
         let answer = self.send(&outgoing).await?;
-        let config = with_total_timeout(config, self.rest_of_total(started));
+        let config = with_deadline(config, deadline);
         let config = answer.configure(config);
         Ok(Body::new(answer.bytes, config, self.secrets.redaction()))
     }
@@ -91,12 +94,6 @@ impl Sender {
     /// How the stream of a request is read, except for the number of choices to expect.
     pub(crate) fn config_for(&self, request: &Request) -> CompletionsBuilder {
         self.stream_config.clone().request(&request.counted())
-    }
-
-    /// What is left of the total timeout for a body whose request was started then.
-    pub(crate) fn rest_of_total(&self, started: Instant) -> Option<Duration> {
-        let total = self.timeouts.total?;
-        Some(total.saturating_sub(started.elapsed()))
     }
 
     /// Makes attempts until one succeeds, or fails in a way that permits no other, or none are left.
@@ -149,17 +146,6 @@ impl Answer {
     /// gateways answer in another dialect than that of the address.
     pub(crate) fn configure(&self, config: CompletionsBuilder) -> CompletionsBuilder {
         config.expected_dialect(self.dialect)
-    }
-}
-
-/// Limits how long a body may take, if there is a limit.
-pub(crate) fn with_total_timeout(
-    config: CompletionsBuilder,
-    total: Option<Duration>,
-) -> CompletionsBuilder {
-    match total {
-        Some(total) => config.total_timeout(total),
-        None => config,
     }
 }
 

@@ -68,8 +68,8 @@
 //! - A **lease** has expired if its record has not changed for its duration by the reader's monotonic clock, without the
 //!   time in which the server was away. Wall clocks of two machines are never compared.
 //! - **Expiry**: NATS 2.9 has no time to live for single messages. A seal contains the time to live; every gateway removes the
-//!   streams whose seal is older, by the server's own time stamps. If no gateway runs, the server removes everything a day
-//!   later.
+//!   streams whose seal is older, by the server's own time stamps, at least every 90 seconds. Streams with a longer time to
+//!   live than that of the gateway are looked at once an hour. If no gateway runs, the server removes everything a day later.
 //!
 //! # Durability
 //!

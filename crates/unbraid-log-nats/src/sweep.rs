@@ -2,7 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use unbraid_log::{LogError, StreamId};
 
 use crate::{
@@ -11,22 +11,30 @@ use crate::{
     inner::Inner,
 };
 
-/// How many streams are removed between two checks whether the log still exists.
+/// How many entries are looked at between two checks whether the log still exists.
 const BATCH: usize = 64;
+
+/// How long entries are passed over that were not due. Looking at all of them again costs a request for each.
+const PASS: Duration = Duration::from_secs(3600);
 
 /// Sweeps until the log is dropped.
 pub(crate) async fn run(log: Weak<Inner>) {
+    let mut passed = Passed::default();
+    let mut has_more = false;
     loop {
-        let Some(pause) = log.upgrade().map(|inner| interval(&inner)) else {
-            return;
+        let pause = match log.upgrade() {
+            None => return,
+            Some(_) if has_more => Duration::ZERO,
+            Some(inner) => interval(&inner),
         };
         sleep(pause).await;
         let Some(inner) = log.upgrade() else {
             return;
         };
-        if let Err(error) = inner.sweep().await {
+        has_more = inner.sweep(&mut passed).await.unwrap_or_else(|error| {
             tracing::debug!(%error, "NATS: expired streams were not removed");
-        }
+            false
+        });
     }
 }
 
@@ -38,21 +46,50 @@ fn interval(inner: &Inner) -> Duration {
     base + base * (spread % 64) / 128
 }
 
+/// The entries that another ttl keeps for longer than this gateway's would.
+#[derive(Debug, Default)]
+struct Passed {
+    /// The number after the last of them.
+    end: u64,
+    since: Option<Instant>,
+}
+
+impl Passed {
+    /// Notes an entry, and returns the number at which to go on.
+    fn pass(&mut self, sequence: u64) -> u64 {
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        if now - since >= PASS {
+            (self.end, self.since) = (0, Some(now));
+        }
+        self.end = self.end.max(sequence + 1);
+        self.end
+    }
+}
+
 impl Inner {
-    /// Removes the streams whose time is over, oldest first.
-    async fn sweep(&self) -> Result<(), LogError> {
+    /// Removes streams whose time is over, oldest first. Returns whether there may be more of them.
+    ///
+    /// Entries are in the order in which their streams were sealed. With one ttl that is the order in which they are due.
+    /// Entries with a longer ttl than this gateway's, as there are after the option was changed, must not hold up the others.
+    async fn sweep(&self, passed: &mut Passed) -> Result<bool, LogError> {
+        let mut sequence = 1;
         for _ in 0..BATCH {
             let subject = self.names.all_ended();
-            let Some(oldest) = self.api.next(Store::Values, subject, 1).await? else {
-                return Ok(());
+            let Some(entry) = self.api.next(Store::Values, subject, sequence).await? else {
+                return Ok(false);
             };
-            let ttl = ended_ttl(&oldest)?;
-            if self.server_time().await? < oldest.time + ttl {
-                return Ok(());
+            let ttl = ended_ttl(&entry)?;
+            let now = self.server_time().await?;
+            if entry.time + ttl <= now {
+                self.remove(&entry).await?;
+            } else if entry.time + self.options.ttl <= now {
+                sequence = passed.pass(entry.sequence);
+            } else {
+                return Ok(false);
             }
-            self.remove(&oldest).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn remove(&self, ended: &Stored) -> Result<(), LogError> {
@@ -80,5 +117,22 @@ impl Inner {
             .purge(Store::Values, ended.subject.clone(), 0)
             .await?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn entries_are_passed_once_an_hour() {
+        let mut passed = Passed::default();
+        assert_eq!(passed.pass(3), 4);
+        assert_eq!(passed.pass(9), 10);
+        // The next sweep begins with the oldest entry, and goes on where this one has ended.
+        assert_eq!(passed.pass(3), 10);
+        tokio::time::advance(PASS).await;
+        assert_eq!(passed.pass(3), 4);
+        assert_eq!(passed.pass(4), 5);
     }
 }

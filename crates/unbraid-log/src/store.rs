@@ -2,7 +2,7 @@
 
 use std::{future::ready, sync::Arc, time::SystemTime};
 
-use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
+use futures::{future::BoxFuture, stream::BoxStream};
 use unbraid_core::ChoiceIndex;
 
 use crate::{Claim, ClaimKey, LogError, Meta, Record, Seq, StreamEnd, StreamId};
@@ -170,15 +170,10 @@ pub trait LogStore: Send + Sync + 'static {
     /// Returns the commands to one stream, those before the call included, for a process that has a task for each of its
     /// streams. They do not appear in [`commands`](Self::commands) while it lives. The stream never ends.
     ///
-    /// By default it filters `commands`, and so takes those to other streams from their receivers: an engine overrides it, for
-    /// which it needs a table of the receivers.
-    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
-        let id = id.clone();
-        let commands = self.commands();
-        commands
-            .filter_map(move |(to, command)| ready((to == id).then_some(command)))
-            .boxed()
-    }
+    /// An engine keeps a table of these receivers, and gives each command to that of its stream. To filter
+    /// [`commands`](Self::commands) is wrong: each stream would take, and drop, commands to the others. The
+    /// contract (feature `contract`) tests it.
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command>;
 }
 
 /// The only producer of a generation. `&mut self` rules out a second append in flight.

@@ -124,6 +124,10 @@ impl LogStore for TestLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, LogCommand)> {
         stream::pending().boxed()
     }
+
+    fn commands_of(&self, _: &StreamId) -> BoxStream<'static, LogCommand> {
+        stream::pending().boxed()
+    }
 }
 
 struct TestWriter {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
 use unbraid::{Completions, Source, SourceHandle, SourceSet};
 
 use super::{FanOut, SingleChoiceRequests, count_requests, first_response, models::refuses_n};
-use crate::{error::HttpError, request::Request, send::with_total_timeout};
+use crate::{error::HttpError, request::Request, send::timeouts::with_deadline};
 
 impl FanOut {
     /// Sends one request with `n`, unless the model is known not to support it.
@@ -16,21 +15,21 @@ impl FanOut {
         n: u32,
     ) -> Result<Completions, HttpError> {
         count_requests(request, n)?; // before the first request, which may be billed
-        let started = Instant::now();
+        let deadline = self.sender.timeouts.deadline();
         let has_n = request.has_n(self.sender.provider());
         if !has_n || self.single_choice_models.contains(request.model()) {
-            return self.start_and_wait(request, n).await;
+            return self.start_and_wait(request, n, deadline).await;
         }
         let config = self.sender.config_for(request);
         let outgoing = self.sender.outgoing(request)?;
         let response = match self.sender.send(&outgoing).await {
             Err(HttpError::Status(status)) if refuses_n(&status) => {
                 self.single_choice_models.insert(request.model());
-                return self.start_and_wait(request, n).await;
+                return self.start_and_wait(request, n, deadline).await;
             }
             response => response?,
         };
-        let config = with_total_timeout(config, self.sender.rest_of_total(started));
+        let config = with_deadline(config, deadline);
         let config = response.configure(config);
         let (completions, source_set) = config.source_set();
         let expected = request
@@ -42,7 +41,7 @@ impl FanOut {
         };
         // Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
         if request.prompts().len() < 2 {
-            let missing = SingleChoiceRequests::new(self, request, n, 1..n)?;
+            let missing = SingleChoiceRequests::new(self, request, n, 1..n, deadline)?;
             let model = request.model().to_owned();
             // The task ends with the first response, whose reader ends with the last handle.
             tokio::spawn(request_missing(first, missing, model, source_set));

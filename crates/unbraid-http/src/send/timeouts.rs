@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use unbraid::{TimedOut, Timeout};
+use tokio::time::Instant;
+use unbraid::{CompletionsBuilder, TimedOut, Timeout};
 
 use crate::limits::FIRST_BYTE_TIMEOUT;
 
@@ -23,6 +24,46 @@ impl Timeouts {
             (None, None) => (Timeout::FirstByte, FIRST_BYTE_TIMEOUT),
         };
         TimedOut::new(timeout, after)
+    }
+
+    /// The deadline of a call that starts now. `None` if there is no total timeout.
+    pub(crate) fn deadline(self) -> Option<Deadline> {
+        let total = self.total?;
+        let started = Instant::now();
+        Some(Deadline { started, total })
+    }
+}
+
+/// When a call has to be over, with all of its requests and their bodies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    started: Instant,
+    total: Duration,
+}
+
+impl Deadline {
+    /// `None` if it is too far away to be represented.
+    pub(crate) fn at(self) -> Option<Instant> {
+        self.started.checked_add(self.total)
+    }
+
+    pub(crate) fn timed_out(self) -> TimedOut {
+        TimedOut::new(Timeout::Total, self.total)
+    }
+
+    fn rest(self) -> Duration {
+        self.total.saturating_sub(self.started.elapsed())
+    }
+}
+
+/// Limits a completion that starts now to what is left of its call's time, if that is limited.
+pub(crate) fn with_deadline(
+    config: CompletionsBuilder,
+    deadline: Option<Deadline>,
+) -> CompletionsBuilder {
+    match deadline {
+        Some(deadline) => config.total_timeout(deadline.rest()),
+        None => config,
     }
 }
 

@@ -15,6 +15,7 @@ use unbraid_http::{Body, Client, Request};
 use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
 
 use crate::{
+    clock::StoppedClock,
     responses::{request, texts},
     server::{self, Server, two_choices_reply},
 };
@@ -104,23 +105,6 @@ async fn dropping_the_future_of_a_request_closes_its_connection() {
     sending.abort();
     let gone = tokio::time::timeout(SOON, seen.recv()).await;
     assert_eq!(gone, Ok(Some("closed")));
-}
-
-/// Stops the clock until it is dropped, so that no timer influences a test: only the body ends the drain of the body.
-///
-/// A paused clock advances by itself while the runtime is idle, as it is while it waits for a socket, unless a blocking task
-/// runs.
-struct StoppedClock {
-    _running: std::sync::mpsc::Sender<()>,
-}
-
-impl StoppedClock {
-    fn new() -> Self {
-        let (running, stopped) = std::sync::mpsc::channel::<()>();
-        tokio::time::pause();
-        tokio::task::spawn_blocking(move || stopped.recv().is_err());
-        Self { _running: running }
-    }
 }
 
 /// Reads a body. The receiver resolves once the reader has dropped the body.

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bodies;
+mod clock;
 mod compressed;
 mod compressed_ends;
 mod connections;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use async_nats::jetstream;
 use tokio::time::{Instant, sleep};
 use unbraid_log::{Appended, Claim, ClaimKey, End, LogError, LogStatus, LogStore, StreamEnd};
-use unbraid_log_nats::NatsLog;
+use unbraid_log_nats::{NatsLog, NatsOptions};
+use unbraid_testkit::servers::nats::NatsServer;
 
 use crate::support::{TTL, connect, meta, new_id, options, record, server};
 
@@ -52,6 +53,71 @@ async fn expired_streams_are_removed_by_any_gateway() {
         );
         assert_eq!(other.open(id, &meta()).await.err(), Some(LogError::Exists));
     }
+}
+
+/// The options of a gateway that sweeps every quarter of its ttl. The pauses of others are longer, by their names.
+fn exact(ttl: Duration) -> NatsOptions {
+    options().with_ttl(ttl).with_gateway("P0".to_owned())
+}
+
+/// Ends streams that are kept for some time.
+async fn end_streams(server: &NatsServer, count: usize, ttl: Duration) {
+    let log = NatsLog::connect(&server.url(), options().with_ttl(ttl)).await;
+    let log = log.unwrap();
+    for _ in 0..count {
+        let mut writer = log.open(&new_id(), &meta()).await.unwrap();
+        assert_eq!(writer.append(&record(1, 1)).await, Ok(Appended::New));
+        assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
+    }
+}
+
+/// Waits until the streams have at most this many messages.
+async fn wait_for_messages(server: &NatsServer, most: u64, deadline: Duration) {
+    let started = Instant::now();
+    while messages(&server.url()).await.0 > most {
+        assert!(started.elapsed() < deadline, "they are kept");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A stream that has expired keeps one message, which says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_expired_streams_are_removed_in_one_sweep() {
+    const STREAMS: usize = 150;
+    let Some(server) = server().await else {
+        return;
+    };
+    let ttl = Duration::from_secs(1);
+    end_streams(&server, STREAMS, ttl).await;
+    let all = 2 * STREAMS as u64;
+    assert_eq!(messages(&server.url()).await.0, all);
+    sleep(ttl).await;
+    // It sweeps every ten seconds.
+    let pause = Duration::from_secs(10);
+    let log = NatsLog::connect(&server.url(), exact(4 * pause)).await;
+    let _log = log.unwrap();
+    wait_for_messages(&server, all - 1, 2 * pause).await;
+    wait_for_messages(&server, STREAMS as u64, pause * 3 / 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_with_a_longer_ttl_do_not_hold_up_others() {
+    const LONG: usize = 100;
+    const SHORT: usize = 3;
+    let Some(server) = server().await else {
+        return;
+    };
+    end_streams(&server, LONG, Duration::from_secs(3600)).await;
+    let ttl = Duration::from_secs(4);
+    end_streams(&server, SHORT, ttl).await;
+    let log = NatsLog::connect(&server.url(), exact(ttl)).await;
+    let _log = log.unwrap();
+    let all = 2 * (LONG + SHORT) as u64;
+    wait_for_messages(&server, all - SHORT as u64, 4 * ttl).await;
+    assert_eq!(messages(&server.url()).await.0, all - SHORT as u64);
+    // Those that end later are removed, too.
+    end_streams(&server, SHORT, ttl).await;
+    wait_for_messages(&server, all, 4 * ttl).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

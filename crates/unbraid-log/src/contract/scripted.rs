@@ -13,10 +13,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::{sync::mpsc, time::Instant};
+use tokio::time::Instant;
 
 pub use self::log::TestLog;
-use crate::{Command, End, LogStatus, Meta, Record, Seq, StreamEnd, StreamId};
+use crate::{
+    End, LogStatus, Meta, Record, Seq, StreamEnd, StreamId,
+    commands::{CommandQueue, CommandSender},
+};
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,7 @@ pub(super) struct State {
     pub(super) claims: HashMap<String, Held>,
     /// Until when it may lack streams.
     pub(super) lacks_until: Option<Instant>,
-    pub(super) gateways: Vec<mpsc::UnboundedSender<(StreamId, Command)>>,
+    pub(super) gateways: Vec<CommandSender>,
 }
 
 /// Who holds a claim.
@@ -116,11 +119,11 @@ impl Engine {
 
     /// Connects a gateway.
     pub fn gateway(&self) -> Arc<TestLog> {
-        let (sender, receiver) = mpsc::unbounded_channel();
+        let commands = CommandQueue::default();
         let mut state = self.state();
-        state.gateways.push(sender);
+        state.gateways.push(commands.sender());
         let number = state.gateways.len() - 1;
-        Arc::new(TestLog::new(self.clone(), number, receiver))
+        Arc::new(TestLog::new(self.clone(), number, commands))
     }
 
     /// Forgets the last records of every stream, and its seal.

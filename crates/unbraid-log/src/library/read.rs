@@ -44,7 +44,8 @@ const COMMAND_PAUSE: Duration = Duration::from_millis(250);
 /// - A stream that is still written is followed. It may not exist yet; one that does not appear within 15 seconds ends with
 ///   [`LogError::Unknown`](crate::LogError::Unknown) as the source of a [`StreamError::Transport`].
 /// - [`Choice::cancel`](unbraid::Choice::cancel) and [`Completions::cancel`] end the handles at once, and send a command
-///   through the log to the producer, which ends the choice, or the stream, for all its readers.
+///   through the log to the producer, which ends the choice, or the stream, for all its readers. A producer drops its body
+///   with the last of its choices only if it knows their number ([`Meta::n`](crate::Meta::n)).
 /// - Dropping all handles only stops reading.
 /// - Reading takes the memory of the handles, as for any [`Completions`], of one event, and of about 1 MiB that was read from the
 ///   log and is not decoded yet: a log that is faster has to wait.

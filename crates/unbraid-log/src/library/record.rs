@@ -178,7 +178,7 @@ impl Recording {
     }
 
     /// The library's handles over the recording, from its first event. They get what the log has acknowledged, and cancel as
-    /// those of other processes do.
+    /// those of other processes do. To cancel each choice drops the body only as [`cancel_choice`](Self::cancel_choice) does.
     #[must_use]
     pub fn completions(&self) -> Completions {
         let commands = self.commands.clone();
@@ -192,7 +192,11 @@ impl Recording {
         Completions::builder().from_source(internal::source(source))
     }
 
-    /// Cancels one choice for all readers. The body is dropped once all choices are cancelled.
+    /// Cancels one choice for all readers.
+    ///
+    /// The body is dropped once all choices have ended, if their number is known from
+    /// [`Meta::n`](crate::Meta::n) ([`Recorder::with_meta`]). Otherwise further choices may appear, and the body is read to its
+    /// end although every choice so far is cancelled; [`cancel`](Self::cancel) drops it.
     ///
     /// # Examples
     ///

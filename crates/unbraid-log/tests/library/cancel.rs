@@ -75,6 +75,24 @@ async fn the_last_cancel_drops_the_body() {
     assert_eq!(recorded.end().await.end, End::Cancelled);
 }
 
+/// Nobody knows whether another choice appears.
+#[tokio::test(start_paused = true)]
+async fn without_the_number_of_choices_only_the_end_of_all_drops_the_body() {
+    let meta = Meta::new("/v1/chat/completions", 1_790_000_000);
+    let mut recorded = Recorded::start_with(new_log(), meta).await;
+    let own = recorded.recording.completions();
+    recorded.content(0, "a").await;
+    first_deltas(&own, 0, 1).await;
+    recorded.recording.cancel_choice(0);
+    let outcome = own.choice(0).await.unwrap().outcome().await;
+    assert_eq!(outcome.end, ChoiceEnd::Cancelled);
+    recorded.content(1, "b").await;
+    assert_eq!(first_deltas(&own, 1, 1).await, "b");
+    recorded.recording.cancel();
+    recorded.body_is_dropped().await;
+    assert_eq!(recorded.end().await.end, End::Cancelled);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_stream_ends_for_all_readers() {
     let mut recorded = Recorded::start(2).await;

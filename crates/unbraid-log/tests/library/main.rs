@@ -36,9 +36,13 @@ impl Recorded {
     }
 
     async fn start_in(log: Arc<dyn LogStore>, choices: u32) -> Self {
+        let meta = Meta::new("/v1/chat/completions", 1_790_000_000);
+        Self::start_with(log, meta.with_n(choices)).await
+    }
+
+    async fn start_with(log: Arc<dyn LogStore>, meta: Meta) -> Self {
         let id = StreamId::random().unwrap();
         let (sender, body) = mpsc::channel(16);
-        let meta = Meta::new("/v1/chat/completions", 1_790_000_000).with_n(choices);
         let recorder = Recorder::new(Arc::clone(&log)).with_meta(meta);
         let recording = recorder.record(body, id.clone()).await.unwrap();
         Self {

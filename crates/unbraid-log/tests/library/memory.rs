@@ -156,6 +156,10 @@ impl LogStore for FastLog {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         stream::pending().boxed()
     }
+
+    fn commands_of(&self, _: &StreamId) -> BoxStream<'static, Command> {
+        stream::pending().boxed()
+    }
 }
 
 fn record(seq: u64, event: &Event<'_>) -> Record {

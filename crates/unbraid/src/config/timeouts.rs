@@ -38,7 +38,8 @@ impl CompletionsBuilder {
         self
     }
 
-    /// Ends the stream if it has not closed by itself after this time.
+    /// Ends the stream if it has not closed by itself after this time. Of several sources, each has as much from when it is
+    /// added.
     ///
     /// # Examples
     ///

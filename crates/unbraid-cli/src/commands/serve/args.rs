@@ -51,8 +51,8 @@ pub(in crate::commands) struct ServeArgs {
     /// How `n` choices are requested: by `n`, by one request for each (the prompt is billed n times), or by what works
     #[arg(long, env = "UNBRAID_FAN_OUT", hide_env_values = true, value_name = "native|auto|always", default_value = "auto", value_parser = fan_out)]
     fan_out: FanOut,
-    /// Where streams are kept: `memory`, `file:PATH`, `redis://..`, `rediss://..` or `nats://..`. Gateways with the same
-    /// log read, resume and cancel each other's streams
+    /// Where streams are kept: `memory`, `file:PATH`, `redis://..`, `rediss://..`, `nats://..` or `tls://..` (NATS). Gateways
+    /// with the same log read, resume and cancel each other's streams
     #[arg(
         long,
         env = "UNBRAID_LOG",

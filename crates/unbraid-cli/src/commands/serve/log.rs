@@ -221,6 +221,8 @@ mod tests {
             ("rediss://h:1", Some(LogKind::Redis("rediss://h:1".into()))),
             #[cfg(feature = "nats")]
             ("nats://h", Some(LogKind::Nats("nats://h".into()))),
+            #[cfg(feature = "nats")]
+            ("tls://h", Some(LogKind::Nats("tls://h".into()))),
             ("file:", None),
             ("http://h", None),
             ("", None),

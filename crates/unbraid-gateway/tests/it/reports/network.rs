@@ -197,6 +197,10 @@ impl LogStore for LogWithGap {
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
         self.0.commands()
     }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.0.commands_of(id)
+    }
 }
 
 /// `deer-flow` 4426: a gap is skipped silently.

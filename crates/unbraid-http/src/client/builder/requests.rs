@@ -97,6 +97,9 @@ impl ClientBuilder {
     /// Sets how long everything may take together: all attempts, their pauses, and the body. There is no such timeout by
     /// default.
     ///
+    /// All requests of a fan-out have one deadline, which counts from the call: also those that wait for their turn (see
+    /// [`max_requests`](Self::max_requests)), and those that [`ChoiceStrategy::Auto`](crate::ChoiceStrategy::Auto) sends later.
+    ///
     /// # Examples
     ///
     /// ```

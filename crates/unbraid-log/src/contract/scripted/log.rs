@@ -12,15 +12,12 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use super::{Engine, Fault, Held, State, Stream, writer::TestWriter};
 use crate::{
     Claim, ClaimKey, Command, End, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
-    StreamEnd, StreamId,
+    StreamEnd, StreamId, commands::CommandQueue,
 };
 
 /// How long a call takes that gets no answer.
@@ -37,7 +34,7 @@ struct Gateway {
     engine: Engine,
     number: usize,
     faults: Mutex<Faults>,
-    commands: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<(StreamId, Command)>>>,
+    commands: CommandQueue,
 }
 
 #[derive(Default)]
@@ -56,16 +53,12 @@ impl fmt::Debug for TestLog {
 }
 
 impl TestLog {
-    pub(super) fn new(
-        engine: Engine,
-        number: usize,
-        commands: mpsc::UnboundedReceiver<(StreamId, Command)>,
-    ) -> Self {
+    pub(super) fn new(engine: Engine, number: usize, commands: CommandQueue) -> Self {
         Self(Arc::new(Gateway {
             engine,
             number,
             faults: Mutex::default(),
-            commands: Arc::new(tokio::sync::Mutex::new(commands)),
+            commands,
         }))
     }
 
@@ -339,18 +332,17 @@ impl LogStore for TestLog {
             let _gone = state
                 .gateways
                 .get(owner)
-                .map(|gateway| gateway.send((id, command)));
+                .map(|gateway| gateway.try_send((id, command)));
             Ok(())
         })
     }
 
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {
-        let commands = Arc::clone(&self.0.commands);
-        stream::unfold(commands, |commands| async move {
-            let next = commands.lock().await.recv().await;
-            Some((next?, commands))
-        })
-        .boxed()
+        self.0.commands.stream()
+    }
+
+    fn commands_of(&self, id: &StreamId) -> BoxStream<'static, Command> {
+        self.0.commands.stream_of(id)
     }
 }
 
