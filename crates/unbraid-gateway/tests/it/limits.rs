@@ -176,13 +176,3 @@ async fn respond_async_is_never_orphaned() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
 }
-
-#[tokio::test]
-async fn retries_are_off_unless_configured() {
-    for (retries, requests) in [(0, 1), (2, 3)] {
-        let upstream = Upstream::steps(crate::support::json_body(503, "{}")).await;
-        let gateway = start_with(&upstream, |builder| builder.retries(retries)).await;
-        assert_eq!(send(gateway.post(request(1))).await.status(), 503);
-        assert_eq!(upstream.seen().len(), requests);
-    }
-}

@@ -18,6 +18,7 @@ mod operations;
 mod properties;
 mod read;
 mod reports;
+mod retries;
 mod shared;
 mod support;
 mod tls;

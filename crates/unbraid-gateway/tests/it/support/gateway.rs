@@ -32,9 +32,17 @@ pub(crate) async fn start_with(
     upstream: &Upstream,
     configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
 ) -> TestGateway {
+    start_to(&upstream.url(), configure).await
+}
+
+/// A gateway in front of whatever has this base URL.
+pub(crate) async fn start_to(
+    upstream: &str,
+    configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
+) -> TestGateway {
     // The client of the tests has no provider of its own; another test may have installed it.
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    let gateway = configure(Gateway::builder(upstream.url())).build().unwrap();
+    let gateway = configure(Gateway::builder(upstream)).build().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
