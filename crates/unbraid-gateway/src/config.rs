@@ -8,6 +8,8 @@ use axum::http::{HeaderName, HeaderValue};
 use reqwest::Url;
 use unbraid_log::LogStore;
 
+use crate::limits::FAR;
+
 pub use builder::GatewayBuilder;
 
 /// How `n` choices are requested from the upstream.
@@ -140,6 +142,27 @@ pub(crate) struct Options {
     pub(crate) pass_through: bool,
     pub(crate) serves_metrics: bool,
     pub(crate) public_path: String,
+}
+
+impl Options {
+    /// Bounds the durations, so that each can be added to the time: a century is forever.
+    fn with_bounded_durations(mut self) -> Self {
+        let durations = [
+            &mut self.linger,
+            &mut self.ttl,
+            &mut self.lease,
+            &mut self.reader_stall,
+            &mut self.first_byte_timeout,
+            &mut self.idle_timeout,
+            &mut self.ping,
+            &mut self.drain,
+        ];
+        let optional = [&mut self.orphan_after, &mut self.max_connection_age];
+        for duration in durations.into_iter().chain(optional.into_iter().flatten()) {
+            *duration = (*duration).min(FAR);
+        }
+        self
+    }
 }
 
 impl Default for Options {

@@ -19,9 +19,7 @@ use self::{
     clients::Clients,
     retry::{NoAnswer, Retries},
 };
-use crate::{
-    api_error::ApiError, config::Config, error::BuildError, limits::FAR, metrics::Metrics,
-};
+use crate::{api_error::ApiError, config::Config, error::BuildError, metrics::Metrics};
 
 /// The bytes of an upstream's body as they arrive.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
@@ -100,7 +98,7 @@ impl Upstream {
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
         let started = Instant::now();
         // The timeout bounds all attempts, because a client waits for all of them.
-        let deadline = started + self.first_byte_timeout.min(FAR);
+        let deadline = started + self.first_byte_timeout;
         let mut retries = Retries::new(self.retries);
         let result = loop {
             let sent = timeout_at(deadline, self.attempt(outgoing)).await;

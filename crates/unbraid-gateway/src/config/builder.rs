@@ -9,7 +9,8 @@ use unbraid_log::LogStore;
 use super::{Config, FanOut, OnLogFailure, Options};
 use crate::{auth::cors::Cors, auth::hosts::AllowedHosts, error::BuildError, gateway::Gateway};
 
-/// Configures a [`Gateway`]. Every option but the upstream has a default.
+/// Configures a [`Gateway`]. Every option but the upstream has a default. A duration of more than a century, such as
+/// [`Duration::MAX`], means forever.
 ///
 /// # Examples
 ///
@@ -249,7 +250,7 @@ impl GatewayBuilder {
             upstream: parse_upstream(&self.upstream)?,
             upstream_key: self.key_header()?,
             upstream_roots: self.upstream_roots,
-            options: self.options,
+            options: self.options.with_bounded_durations(),
         };
         Gateway::new(config, hosts, cors)
     }

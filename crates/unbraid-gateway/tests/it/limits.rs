@@ -176,3 +176,33 @@ async fn respond_async_is_never_orphaned() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!((upstream.seen().len(), upstream.closed()), (1, 0));
 }
+
+#[tokio::test]
+async fn durations_without_a_bound_mean_forever() {
+    let forever = Duration::MAX;
+    // More than the socket of a reader takes that waits.
+    let mut answer = vec![chunk(0, &"x".repeat(64 * 1024)); 300];
+    answer.extend([finish(0), "[DONE]".to_owned()]);
+    let upstream = Upstream::steps(stream_of(&answer)).await;
+    let mut gateway = start_with(&upstream, |builder| {
+        builder
+            .linger(forever)
+            .ttl(forever)
+            .lease(forever)
+            .orphan_after(Some(forever))
+            .reader_stall(forever)
+            .first_byte_timeout(forever)
+            .idle_timeout(forever)
+            .ping(forever)
+            .max_connection_age(Some(forever))
+            .drain_timeout(forever)
+    })
+    .await;
+    let (id, mut post) = gateway.create(1).await;
+    assert_eq!(gateway.ended(&id).await["end"], "finished");
+    assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
+    let keyed = gateway.post(request(1)).header("idempotency-key", "k");
+    assert_eq!(send(keyed).await.status(), 200);
+    gateway.drain();
+    gateway.finished().await;
+}

@@ -18,7 +18,6 @@ use crate::{
     auth::keys::fingerprint,
     fan_out::Launched,
     idempotency::{Outcome, PendingRequest},
-    limits::FAR,
     routes::Answer,
     streams::ReaderPermit,
 };
@@ -36,7 +35,7 @@ impl Create {
         let key = self.options.idempotency_key.clone().unwrap_or_default();
         let fingerprint = fingerprint(self.launch.request.body());
         let claim = ClaimKey::new(self.principal.name(), self.endpoint, &key, fingerprint);
-        let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout.min(FAR);
+        let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout;
         let mut pause = RECHECK;
         let create = Arc::new(self);
         loop {

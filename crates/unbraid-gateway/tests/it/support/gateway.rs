@@ -133,6 +133,12 @@ impl TestGateway {
         }
     }
 
+    /// Waits until the server ends, which must not panic.
+    pub(crate) async fn finished(&mut self) {
+        let ended = soon(&mut self.server).await;
+        ended.expect("the server does not end").unwrap();
+    }
+
     pub(crate) fn has_stopped(&self) -> bool {
         self.server.is_finished()
     }
