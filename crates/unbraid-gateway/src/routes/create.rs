@@ -86,7 +86,8 @@ impl Create {
         }
         let (query, headers) = upstream_parts(&gateway, parts);
         let launch = Launch {
-            gateway: gateway.clone(),
+            upstream: Arc::clone(&gateway.inner.upstream),
+            models: Arc::clone(&gateway.inner.models),
             request: Arc::new(request),
             path: endpoint.strip_prefix("/v1/").unwrap_or(endpoint),
             query,

@@ -8,6 +8,7 @@ mod cut;
 mod deploy;
 mod fan_out;
 mod faults;
+mod handles;
 mod hostile;
 mod idempotency;
 mod limits;

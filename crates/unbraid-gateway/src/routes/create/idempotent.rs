@@ -153,7 +153,11 @@ impl Leader {
             Ok(claimed) => claimed,
             Err(error) => {
                 // The claim may have been stored. Left alone, it would keep the key from being used.
-                tokio::spawn(release_later(gateway.clone(), self.claim, self.id));
+                tokio::spawn(release_later(
+                    Arc::clone(&gateway.inner.store),
+                    self.claim,
+                    self.id,
+                ));
                 return Claimed::Answered(Outcome::Failed(gateway.inner.views.failed(error)), None);
             }
         };
@@ -161,7 +165,7 @@ impl Leader {
         match claimed {
             Claim::Acquired => {
                 let (claim, id) = (self.claim.clone(), self.id.clone());
-                let held = HeldClaim::new(gateway.clone(), claim, id, begun);
+                let held = HeldClaim::new(gateway, claim, id, begun);
                 self.lead(held, pending).await
             }
             Claim::Held { id, fingerprint } => Claimed::Held { id, fingerprint },
@@ -182,7 +186,7 @@ impl Leader {
         };
         if !matches!(outcome, Outcome::Opened(_)) {
             // Before the result is known, so that a client that tries again finds the key free.
-            release(gateway.clone(), self.claim, self.id).await;
+            release(Arc::clone(&gateway.inner.store), self.claim, self.id).await;
         } else if let Ok(second) = gateway.inner.streams.connect(&self.id) {
             tokio::spawn(async move {
                 sleep(ATTACH_TIME).await;

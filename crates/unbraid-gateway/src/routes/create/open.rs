@@ -56,7 +56,7 @@ impl Opening {
         let reader = inner.streams.connect(&self.id)?;
         let on_refused = self
             .claim
-            .map(|claim| release(gateway.clone(), claim, self.id));
+            .map(|claim| release(Arc::clone(&inner.store), claim, self.id));
         let args = GenerationArgs {
             start,
             log,
@@ -94,20 +94,24 @@ async fn open_log(gateway: &Gateway, id: &StreamId, meta: Meta) -> Result<Genera
 }
 
 /// Frees a key that may have been claimed, once the log answers.
-pub(super) async fn release_later(gateway: Gateway, claim: ClaimKey, id: StreamId) {
+pub(super) async fn release_later(store: Arc<dyn LogStore>, claim: ClaimKey, id: StreamId) {
     const ATTEMPTS: u32 = 30;
     for _ in 0..ATTEMPTS {
         sleep(RELEASE_PAUSE).await;
-        if gateway.inner.store.release(&claim, &id).await.is_ok() {
+        if store.release(&claim, &id).await.is_ok() {
             return;
         }
     }
 }
 
 /// Frees the key of a request that was refused.
-pub(super) fn release(gateway: Gateway, claim: ClaimKey, id: StreamId) -> BoxFuture<'static, ()> {
+pub(super) fn release(
+    store: Arc<dyn LogStore>,
+    claim: ClaimKey,
+    id: StreamId,
+) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        if let Err(error) = gateway.inner.store.release(&claim, &id).await {
+        if let Err(error) = store.release(&claim, &id).await {
             tracing::warn!(%id, %error, "the idempotency key of a refused request could not be freed");
         }
     })
