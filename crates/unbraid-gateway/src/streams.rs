@@ -245,11 +245,11 @@ impl Streams {
     /// Connects a reader to a stream, running or not.
     pub(crate) fn connect(&self, id: &StreamId) -> Result<ReaderPermit, ApiError> {
         let mut table = self.table();
-        let readers = table.readers.entry(id.clone()).or_default();
-        if *readers >= self.0.limits.readers {
+        let readers = table.readers.get(id).copied().unwrap_or(0);
+        if readers >= self.0.limits.readers {
             return Err(ApiError::TOO_MANY_READERS);
         }
-        *readers += 1;
+        table.readers.insert(id.clone(), readers + 1);
         let live = table.live.get(id).cloned();
         if let Some(live) = &live {
             live.readers.fetch_add(1, Ordering::AcqRel);

@@ -1,10 +1,14 @@
 use super::*;
 
 fn streams() -> Streams {
+    streams_with(1)
+}
+
+fn streams_with(readers: usize) -> Streams {
     let limits = StreamLimits {
         streams: 3,
         streams_per_principal: 2,
-        readers: 1,
+        readers,
     };
     Streams::new(limits, Metrics::new("memory"))
 }
@@ -50,4 +54,13 @@ async fn readers_of_one_stream_are_limited_and_the_last_one_to_leave_is_reported
     drop(registration);
     assert!(streams.live(&id).is_none());
     streams.all_ended().await;
+}
+
+#[tokio::test]
+async fn a_reader_that_is_refused_leaves_nothing_in_the_table() {
+    let streams = streams_with(0);
+    let id = StreamId::random().unwrap();
+    let refused = streams.connect(&id).unwrap_err();
+    assert_eq!(refused, ApiError::TOO_MANY_READERS);
+    assert!(streams.entries().iter().all(|(_, count)| *count == 0));
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use unbraid_gateway::{BuildError, Gateway, GatewayBuilder};
+
 use crate::{
     create::error_code,
     support::{
@@ -205,4 +207,43 @@ async fn durations_without_a_bound_mean_forever() {
     assert_eq!(send(keyed).await.status(), 200);
     gateway.drain();
     gateway.finished().await;
+}
+
+#[tokio::test]
+async fn an_option_that_no_answer_can_meet_is_refused() {
+    type Set = fn(GatewayBuilder) -> GatewayBuilder;
+    let zeros: [(&str, Set); 8] = [
+        ("lease", |builder| builder.lease(Duration::ZERO)),
+        ("max_n", |builder| builder.max_n(0)),
+        ("max_body", |builder| builder.max_body(0)),
+        ("max_stream_bytes", |builder| builder.max_stream_bytes(0)),
+        ("max_readers", |builder| builder.max_readers(0)),
+        ("reader_stall", |builder| {
+            builder.reader_stall(Duration::ZERO)
+        }),
+        ("first_byte_timeout", |builder| {
+            builder.first_byte_timeout(Duration::ZERO)
+        }),
+        ("idle_timeout", |builder| {
+            builder.idle_timeout(Duration::ZERO)
+        }),
+    ];
+    for (name, set) in zeros {
+        let error = set(Gateway::builder("http://127.0.0.1:1/v1"))
+            .build()
+            .unwrap_err();
+        assert!(
+            matches!(error, BuildError::Zero { option } if option == name),
+            "{name}: {error}"
+        );
+        assert_eq!(error.to_string(), format!("{name} must not be zero"));
+    }
+}
+
+#[tokio::test]
+async fn with_a_limit_of_zero_streams_the_provider_is_not_asked_for_one() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder.max_streams(0)).await;
+    assert_eq!(send(gateway.post(request(1))).await.status(), 429);
+    assert_eq!(upstream.seen().len(), 0);
 }
