@@ -64,3 +64,25 @@ async fn a_reader_that_is_refused_leaves_nothing_in_the_table() {
     assert_eq!(refused, ApiError::TOO_MANY_READERS);
     assert!(streams.entries().iter().all(|(_, count)| *count == 0));
 }
+
+#[tokio::test]
+async fn a_running_fan_out_is_not_forgotten_however_many_others_end() {
+    let (streams, anyone) = (streams(), Principal::new(""));
+    let start = || {
+        let id = StreamId::random().unwrap();
+        let permit = streams.reserve(&anyone).unwrap();
+        let (mut registration, _) = permit.register(id.clone(), "/v1/completions", false);
+        registration.set_fan_out(true);
+        (id, registration)
+    };
+    let (running, registration) = start();
+    for _ in 0..10_001 {
+        let (id, registration) = start();
+        assert!(streams.has_fanned_out(&id));
+        drop(registration);
+        assert!(streams.has_fanned_out(&id));
+    }
+    assert!(streams.has_fanned_out(&running));
+    drop(registration);
+    assert!(streams.has_fanned_out(&running));
+}

@@ -66,7 +66,8 @@ async fn without_a_handle_a_service_and_a_response_no_generation_runs() {
         vec![sse(), event(&chunk(0, "a")), Step::Hang],
         vec![Step::Hang],
     );
-    let cases: [(FanOut, &[(&str, &str)], [&Vec<Step>; 2]); 5] = [
+    type Lines = &'static [(&'static str, &'static str)];
+    let cases: [(FanOut, Lines, [&Vec<Step>; 2]); 5] = [
         (FanOut::Native, &[], [&first, &first]),
         // The requests for the missing choices may follow.
         (FanOut::Auto, &[], [&first, &first]),

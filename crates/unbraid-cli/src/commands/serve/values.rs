@@ -56,7 +56,9 @@ pub(super) fn non_zero<T: Default + PartialEq>(
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         let value = parse(text)?;
-        (value != T::default()).then_some(value).ok_or(ZERO.into())
+        (value != T::default())
+            .then_some(value)
+            .ok_or_else(|| ZERO.into())
     }
 }
 

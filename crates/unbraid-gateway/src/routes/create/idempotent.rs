@@ -200,20 +200,18 @@ impl Leader {
     async fn work(&self, mut held: HeldClaim) -> Result<Worked, ApiError> {
         let gateway = &self.create.gateway;
         let permit = self.create.reserve_kept().await?;
-        let opening = Opening {
-            claim: Some(self.claim.clone()),
-            ..self.create.opening(self.id.clone(), permit)
-        };
+        let launch = &self.create.launch;
         // Before the provider is asked: this process may have been suspended since its claim.
         let confirmed = held.confirm().await;
         if let Err(Lost) = confirmed.map_err(|error| gateway.inner.views.failed(error))? {
             return Ok(Err(Lost));
         }
-        // Whether the stream is opened before the request is answered.
-        let (headers, start) = if self.create.options.responds_async {
-            (HeaderMap::new(), start_later(opening.launch.clone()))
+        // With `respond-async` the stream is opened before the request is answered.
+        let (headers, start, fan_out) = if self.create.options.responds_async {
+            let start = start_later(launch.clone());
+            (HeaderMap::new(), start, launch.fans_out())
         } else {
-            let launched = match held.during(opening.launch.send()).await {
+            let launched = match held.during(launch.send()).await {
                 Ok(launched) => launched?,
                 Err(Lost) => return Ok(Err(Lost)),
             };
@@ -230,10 +228,15 @@ impl Leader {
                     if let Ok(Err(Lost)) = held.confirm().await {
                         return Ok(Err(Lost));
                     }
+                    let fan_out = started.is_fan_out();
                     let start = Box::pin(std::future::ready(Ok(started)));
-                    (headers, start as crate::generation::Start)
+                    (headers, start as crate::generation::Start, fan_out)
                 }
             }
+        };
+        let opening = Opening {
+            claim: Some(self.claim.clone()),
+            ..self.create.opening(self.id.clone(), permit, fan_out)
         };
         let reader = opening.open(gateway, start).await?;
         held.keep_until_written();

@@ -26,6 +26,8 @@ pub(super) struct Opening {
     pub(super) endpoint: &'static str,
     pub(super) claim: Option<ClaimKey>,
     pub(super) orphan_after: Option<Duration>,
+    /// Whether each choice has a request of its own, as far as that is known.
+    pub(super) fan_out: bool,
     pub(super) launch: Launch,
 }
 
@@ -40,19 +42,18 @@ impl Opening {
         let request = &self.launch.request;
         let choices = request.choices();
         let n = request.n().is_some() || choices > 1;
-        let fan_out = self.launch.fans_out();
         let owner = Some(self.principal.name()).filter(|name| !name.is_empty());
         let meta = Meta::new(self.endpoint, unix_now())
             .with_owner(owner.map(str::to_owned))
             .with_model(request.model_field())
             .with_n(n.then_some(choices))
-            .with_fan_out(fan_out)
+            .with_fan_out(self.fan_out)
             .with_claim(self.claim.clone());
         let log = open_log(gateway, &self.id, meta).await;
         let log = log.map_err(|error| inner.views.failed(error))?;
         let (registration, commands) =
             self.permit
-                .register(self.id.clone(), self.endpoint, fan_out);
+                .register(self.id.clone(), self.endpoint, self.fan_out);
         let reader = inner.streams.connect(&self.id)?;
         let on_refused = self
             .claim
