@@ -8,6 +8,8 @@ use axum::http::{HeaderName, HeaderValue};
 use reqwest::Url;
 use unbraid_log::LogStore;
 
+use crate::{error::BuildError, limits::FAR};
+
 pub use builder::GatewayBuilder;
 
 /// How `n` choices are requested from the upstream.
@@ -140,6 +142,46 @@ pub(crate) struct Options {
     pub(crate) pass_through: bool,
     pub(crate) serves_metrics: bool,
     pub(crate) public_path: String,
+}
+
+impl Options {
+    /// Refuses the options that are zero, except where that means something: a limit on streams of zero keeps none, for
+    /// example, and the provider is not asked for any.
+    fn check_zeros(&self) -> Result<(), BuildError> {
+        let options = [
+            ("lease", self.lease.is_zero()),
+            ("max_n", self.max_n == 0),
+            ("max_body", self.max_body == 0),
+            ("max_stream_bytes", self.max_stream_bytes == 0),
+            ("max_readers", self.max_readers == 0),
+            ("reader_stall", self.reader_stall.is_zero()),
+            ("first_byte_timeout", self.first_byte_timeout.is_zero()),
+            ("idle_timeout", self.idle_timeout.is_zero()),
+        ];
+        match options.into_iter().find(|(_, is_zero)| *is_zero) {
+            Some((option, _)) => Err(BuildError::Zero { option }),
+            None => Ok(()),
+        }
+    }
+
+    /// Bounds the durations, so that each can be added to the time: a century is forever.
+    fn with_bounded_durations(mut self) -> Self {
+        let durations = [
+            &mut self.linger,
+            &mut self.ttl,
+            &mut self.lease,
+            &mut self.reader_stall,
+            &mut self.first_byte_timeout,
+            &mut self.idle_timeout,
+            &mut self.ping,
+            &mut self.drain,
+        ];
+        let optional = [&mut self.orphan_after, &mut self.max_connection_age];
+        for duration in durations.into_iter().chain(optional.into_iter().flatten()) {
+            *duration = (*duration).min(FAR);
+        }
+        self
+    }
 }
 
 impl Default for Options {

@@ -36,6 +36,12 @@ pub enum BuildError {
     /// A host of [`allow_host`](crate::GatewayBuilder::allow_host) is not a name.
     #[error("an allowed host must be a name without a port")]
     Host,
+    /// An option is zero with which no answer could be given, or only one that is paid for and cut.
+    #[error("{option} must not be zero")]
+    Zero {
+        /// The method of [`GatewayBuilder`](crate::GatewayBuilder) that sets it.
+        option: &'static str,
+    },
     /// The name of a principal is empty, or contains white space or `#`.
     #[error("a name must not be empty, nor contain white space or #")]
     Principal,

@@ -10,20 +10,25 @@ use axum::http::{HeaderMap, Method, header::CONTENT_ENCODING};
 use bytes::Bytes;
 
 pub(crate) use self::whole::{BufferedAnswer, WholeAnswer, as_stream, count_choices, one_read};
-use self::{models::refuses_n, singles::send_singles};
+use self::{
+    models::{SingleChoiceModels, refuses_n},
+    singles::send_singles,
+};
 use crate::{
     api_error::ApiError,
     config::FanOut,
-    gateway::Gateway,
     generation::{PartSource, Singles, Started, StartedPart},
     routes::create::request::CreateRequest,
-    upstream::{Answer, Outgoing},
+    upstream::{Answer, Outgoing, Upstream},
 };
 
 /// A request for a stream.
+///
+/// It holds no handle of the gateway, because a generation keeps it: the generation would keep itself running.
 #[derive(Clone)]
 pub(crate) struct Launch {
-    pub(crate) gateway: Gateway,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) models: Arc<SingleChoiceModels>,
     pub(crate) request: Arc<CreateRequest>,
     pub(crate) path: &'static str,
     pub(crate) query: Option<String>,
@@ -55,7 +60,7 @@ impl Launch {
     }
 
     fn is_known_single(&self) -> bool {
-        self.gateway.inner.models.contains(self.request.model())
+        self.models.contains(self.request.model())
     }
 
     /// Sends the request, and waits until an answer has begun or was refused.
@@ -64,12 +69,7 @@ impl Launch {
             return send_singles(self).await;
         }
         let body = self.request.whole_body();
-        let answer = self
-            .gateway
-            .inner
-            .upstream
-            .send(&self.outgoing(body))
-            .await?;
+        let answer = self.upstream.send(&self.outgoing(body)).await?;
         let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
         if !answer.status.is_success() {
             let whole = WholeAnswer::of(answer);
@@ -90,7 +90,7 @@ impl Launch {
         let launched = send_singles(self).await?;
         // The value of `best_of` limits that of `n`, whatever the provider supports.
         if matches!(launched, Launched::Stream { .. }) && !self.request.has_best_of() {
-            self.gateway.inner.models.insert(self.request.model());
+            self.models.insert(self.request.model());
         }
         Ok(launched)
     }
@@ -157,12 +157,13 @@ impl Launch {
 
     /// The requests for the choices that the first answer does not have.
     pub(crate) fn singles(&self) -> Singles {
-        let (launch, model) = (self.clone(), self.clone());
+        let launch = self.clone();
+        let (models, request) = (Arc::clone(&self.models), Arc::clone(&self.request));
         let permits = singles::permits();
         Singles {
             n: self.request.choices(),
             request: Box::new(move |choice| launch.single(choice, &permits)),
-            remember: Box::new(move || model.gateway.inner.models.insert(model.request.model())),
+            remember: Box::new(move || models.insert(request.model())),
         }
     }
 

@@ -42,7 +42,8 @@ use crate::{
 ///
 /// It is a tower service ([`service`](Self::service)), which an axum application mounts under its own router, or which
 /// [`Server`](crate::Server) serves on a socket. `Clone` gives another handle of the same gateway. Dropping the last
-/// handle, service and response ends all generations.
+/// handle, service and response ends all generations as `producer_lost`. The body of a response that follows a stream keeps
+/// the gateway, and so does a request with an `Idempotency-Key` until its answer begins, although its client may have left.
 ///
 /// # Examples
 ///
@@ -71,11 +72,11 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn LogStore>,
     pub(crate) views: Views,
     pub(crate) decoding: Decoding,
-    pub(crate) upstream: Upstream,
+    pub(crate) upstream: Arc<Upstream>,
     pub(crate) auth: Auth,
     pub(crate) streams: Streams,
     pub(crate) stalls: Stalls,
-    pub(crate) models: SingleChoiceModels,
+    pub(crate) models: Arc<SingleChoiceModels>,
     pub(crate) pending: PendingRequests,
     pub(crate) metrics: Metrics,
     pub(crate) supervisor: Supervisor,
@@ -147,7 +148,7 @@ impl Gateway {
                 ),
                 decoding: Decoding::default(),
                 store,
-                upstream,
+                upstream: Arc::new(upstream),
                 auth: Auth {
                     keys,
                     hosts,
@@ -156,7 +157,7 @@ impl Gateway {
                 },
                 streams,
                 stalls: Stalls::new(options.reader_stall),
-                models: SingleChoiceModels::default(),
+                models: Arc::default(),
                 pending: PendingRequests::default(),
                 metrics,
                 supervisor,

@@ -51,6 +51,13 @@ pub(crate) struct Started {
     pub(crate) singles: Option<Singles>,
 }
 
+impl Started {
+    /// Whether each choice has a request of its own. More may follow from the first body.
+    pub(crate) fn is_fan_out(&self) -> bool {
+        self.parts.iter().any(|part| part.choice.is_some())
+    }
+}
+
 pub(crate) struct StartedPart {
     pub(crate) source: PartSource,
     /// The choice of the body; `None` if it has all of them.
@@ -286,11 +293,10 @@ impl Generation {
     }
 
     fn open(&mut self, started: Started) {
+        self.is_fan_out = started.is_fan_out();
         self.singles = started.singles;
-        self.is_fan_out = started.parts.iter().any(|part| part.choice.is_some());
-        if self.is_fan_out {
-            // A refusal of `n` may have caused it after the stream was opened.
-            self.registration.set_fanned_out();
+        if self.singles.is_none() {
+            self.registration.set_fan_out(self.is_fan_out);
         }
         for part in started.parts {
             let role = match part.choice {
@@ -323,22 +329,31 @@ impl Generation {
 
     /// Requests the choices that the first body did not have, once it has ended with one.
     fn request_missing(&mut self) {
-        let Some(first) = self.parts.first().filter(|part| part.is_closed()) else {
+        let Some(first) = self.parts.first().filter(|_| self.singles.is_some()) else {
             return;
         };
+        if self.registration.is_counted() && !first.is_closed() {
+            return;
+        }
+        let known = first.tracker.choices();
+        let seen = known.iter();
+        let seen = seen
+            .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
+            .count();
+        if seen > 1 {
+            self.registration.set_fan_out(false);
+        }
+        if !first.is_closed() {
+            return;
+        }
         let Some(mut singles) = self.singles.take() else {
             return;
         };
-        let known = first.tracker.choices();
         let missing: Vec<ChoiceIndex> = (1..singles.n)
             .map(ChoiceIndex)
             .filter(|choice| !self.cancelled_unseen.contains(choice))
             .filter(|choice| !known.iter().any(|known| known.index == *choice))
             .collect();
-        let seen = known.iter();
-        let seen = seen
-            .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
-            .count();
         let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
         // If every other choice was cancelled before it appeared, nothing can be concluded.
         let is_single = is_complete && seen == 1 && !missing.is_empty();
@@ -346,11 +361,11 @@ impl Generation {
             part.tracker
                 .resolve_held(!is_single, &mut self.keeper.events);
         }
+        self.registration.set_fan_out(is_single);
         if !is_single {
             return;
         }
         (singles.remember)();
-        self.registration.set_fanned_out();
         self.is_fan_out = true;
         for choice in missing {
             let source = (singles.request)(choice);

@@ -74,9 +74,13 @@ impl Metrics {
         text
     }
 
+    pub(crate) fn stream_opened(&self) {
+        self.0.streams_running.inc();
+    }
+
+    /// Counts a generation once it is known whether it has a request for each choice.
     pub(crate) fn stream_started(&self, endpoint: &'static str, fan_out: bool) {
         self.0.families.started(endpoint, fan_out);
-        self.0.streams_running.inc();
     }
 
     pub(crate) fn stream_ended(&self, end: &'static str) {

@@ -18,6 +18,7 @@ use unbraid_log::LogError;
 
 use self::stalls::{Progress, Stalls};
 use crate::{
+    gateway::Gateway,
     metrics::{DisconnectReason, Metrics, ViewKind},
     seldom::{Seldom, Timer},
     streams::ReaderPermit,
@@ -36,6 +37,7 @@ pub(crate) struct ReaderArgs {
     pub(crate) drain: CancellationToken,
     pub(crate) stalls: Stalls,
     pub(crate) metrics: Metrics,
+    pub(crate) gateway: Gateway,
 }
 
 /// The body of one response. Dropping it disconnects the reader.
@@ -54,6 +56,8 @@ pub(crate) struct ReaderBody {
     /// Why the view closes before its end.
     closed: Option<DisconnectReason>,
     is_over: bool,
+    /// The generation that is read ends with the gateway.
+    _gateway: Gateway,
 }
 
 impl ReaderBody {
@@ -74,6 +78,7 @@ impl ReaderBody {
             progress: args.stalls.register(),
             closed: None,
             is_over: false,
+            _gateway: args.gateway,
         }
     }
 

@@ -1,11 +1,14 @@
 //! The running generations of this gateway, and the readers of all streams: what limits and commands need to find.
 
+mod fanned_out;
+mod registration;
+
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -17,6 +20,8 @@ use tokio::{
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Meta, Producer, StreamId};
 
+use self::fanned_out::FannedOut;
+pub(crate) use self::registration::Registration;
 use crate::{
     api_error::ApiError,
     auth::keys::Principal,
@@ -50,6 +55,8 @@ pub(crate) struct Live {
     /// When the upstream was last read, in nanoseconds since the table was created.
     received: AtomicU64,
     base: Instant,
+    /// Whether each choice is known to have a request of its own.
+    fanned_out: AtomicBool,
 }
 
 impl Live {
@@ -118,12 +125,9 @@ struct Table {
     local: HashMap<StreamId, LocalStream>,
     readers: HashMap<StreamId, usize>,
     by_principal: HashMap<Principal, usize>,
-    /// Streams whose provider turned out to ignore `n`.
-    fanned_out: HashSet<StreamId>,
+    /// The fan-outs that have ended.
+    fanned_out: FannedOut,
 }
-
-/// How many streams are remembered as fanned out. Those are the most recent ones, and only their status shows it.
-const MAX_FANNED_OUT: usize = 10_000;
 
 /// A stream that this gateway produces in a shared log. Its readers here read its memory, and get what the log does not
 /// have while it fails.
@@ -145,21 +149,6 @@ struct LocalGuard {
 pub(crate) struct StreamPermit {
     streams: Streams,
     principal: Principal,
-}
-
-/// A running generation's place in the table. Dropping it is its end.
-#[derive(Debug)]
-pub(crate) struct Registration {
-    pub(crate) live: Arc<Live>,
-    pub(crate) end: End,
-    permit: StreamPermit,
-}
-
-impl Registration {
-    /// Notes that the generation is fanned out although its request was sent with `n`.
-    pub(crate) fn set_fanned_out(&self) {
-        self.permit.streams.set_fanned_out(&self.live.id);
-    }
 }
 
 /// A connected reader of a stream.
@@ -245,11 +234,11 @@ impl Streams {
     /// Connects a reader to a stream, running or not.
     pub(crate) fn connect(&self, id: &StreamId) -> Result<ReaderPermit, ApiError> {
         let mut table = self.table();
-        let readers = table.readers.entry(id.clone()).or_default();
-        if *readers >= self.0.limits.readers {
+        let readers = table.readers.get(id).copied().unwrap_or(0);
+        if readers >= self.0.limits.readers {
             return Err(ApiError::TOO_MANY_READERS);
         }
-        *readers += 1;
+        table.readers.insert(id.clone(), readers + 1);
         let live = table.live.get(id).cloned();
         if let Some(live) = &live {
             live.readers.fetch_add(1, Ordering::AcqRel);
@@ -261,17 +250,13 @@ impl Streams {
         })
     }
 
-    /// Notes that a stream is fanned out although its request was sent with `n`.
-    pub(crate) fn set_fanned_out(&self, id: &StreamId) {
-        let mut table = self.table();
-        if table.fanned_out.len() >= MAX_FANNED_OUT {
-            table.fanned_out.clear();
-        }
-        table.fanned_out.insert(id.clone());
-    }
-
+    /// Whether each choice of a stream that this gateway produces, or has produced, has a request of its own.
     pub(crate) fn has_fanned_out(&self, id: &StreamId) -> bool {
-        self.table().fanned_out.contains(id)
+        let table = self.table();
+        match table.live.get(id) {
+            Some(live) => live.fanned_out.load(Ordering::Relaxed),
+            None => table.fanned_out.contains(id),
+        }
     }
 
     /// Waits until no generation runs, and a shared log has the ends of all.
@@ -310,33 +295,6 @@ impl fmt::Debug for Streams {
     }
 }
 
-impl StreamPermit {
-    /// Enters a generation into the table.
-    pub(crate) fn register(
-        self,
-        id: StreamId,
-        endpoint: &'static str,
-        fan_out: bool,
-    ) -> (Registration, mpsc::UnboundedReceiver<Command>) {
-        let (commands, received) = mpsc::unbounded_channel();
-        let live = Arc::new(Live {
-            id: id.clone(),
-            commands,
-            readers: AtomicUsize::new(0),
-            received: AtomicU64::new(0),
-            base: self.streams.0.base,
-        });
-        self.streams.table().live.insert(id, Arc::clone(&live));
-        self.streams.0.metrics.stream_started(endpoint, fan_out);
-        let registration = Registration {
-            live,
-            end: End::ProducerLost,
-            permit: self,
-        };
-        (registration, received)
-    }
-}
-
 impl Drop for LocalGuard {
     fn drop(&mut self) {
         self.streams.table().local.remove(&self.id);
@@ -358,14 +316,6 @@ impl Drop for StreamPermit {
         }
         drop(table);
         self.streams.0.running.send_modify(|running| *running -= 1);
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let streams = &self.permit.streams;
-        streams.table().live.remove(&self.live.id);
-        streams.0.metrics.stream_ended(self.end.as_str());
     }
 }
 

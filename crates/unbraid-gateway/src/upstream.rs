@@ -15,10 +15,11 @@ use tokio::time::{Instant, timeout_at};
 use unbraid_core::BoxError;
 
 pub(crate) use self::idle::{read_error, with_idle_timeout};
-use self::{clients::Clients, retry::Retries};
-use crate::{
-    api_error::ApiError, config::Config, error::BuildError, limits::FAR, metrics::Metrics,
+use self::{
+    clients::Clients,
+    retry::{NoAnswer, Retries},
 };
+use crate::{api_error::ApiError, config::Config, error::BuildError, metrics::Metrics};
 
 /// The bytes of an upstream's body as they arrive.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
@@ -97,14 +98,11 @@ impl Upstream {
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
         let started = Instant::now();
         // The timeout bounds all attempts, because a client waits for all of them.
-        let deadline = started + self.first_byte_timeout.min(FAR);
+        let deadline = started + self.first_byte_timeout;
         let mut retries = Retries::new(self.retries);
         let result = loop {
             let sent = timeout_at(deadline, self.attempt(outgoing)).await;
-            let result = match sent {
-                Ok(result) => result,
-                Err(_elapsed) => break Err(ApiError::UPSTREAM_TIMEOUT),
-            };
+            let result = sent.unwrap_or(Err(NoAnswer::TimedOut));
             let Some(pause) = retries.next(&result) else {
                 break result;
             };
@@ -114,17 +112,17 @@ impl Upstream {
                 .await
                 .is_err()
             {
-                break Err(ApiError::UPSTREAM_TIMEOUT);
+                break Err(NoAnswer::TimedOut);
             }
         };
         self.record(&result);
         if result.is_ok() {
             self.metrics.first_byte(started.elapsed());
         }
-        result
+        result.map_err(ApiError::from)
     }
 
-    async fn attempt(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
+    async fn attempt(&self, outgoing: &Outgoing) -> Result<Answer, NoAnswer> {
         let url = self.url(&outgoing.path, outgoing.query.as_deref());
         let request = self
             .clients
@@ -143,16 +141,17 @@ impl Upstream {
                 response,
             }),
             Err(error) => {
-                tracing::debug!(error = %error.without_url(), "the upstream did not answer");
-                Err(ApiError::UPSTREAM_UNREACHABLE)
+                let error = error.without_url();
+                tracing::debug!(%error, "the upstream did not answer");
+                Err(NoAnswer::of(error))
             }
         }
     }
 
-    fn record(&self, result: &Result<Answer, ApiError>) {
+    fn record(&self, result: &Result<Answer, NoAnswer>) {
         let status = match result {
             Ok(answer) => answer.status.as_u16(),
-            Err(error) => error.status.as_u16(),
+            Err(no_answer) => ApiError::from(*no_answer).status.as_u16(),
         };
         self.metrics.upstream_request(status);
     }

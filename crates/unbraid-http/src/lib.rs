@@ -133,12 +133,17 @@ pub mod internal {
     use futures::stream::BoxStream;
     use unbraid::BoxError;
 
-    use crate::{body::encoding, error::BuildError, tls::Backend};
+    use crate::{body::encoding, error::BuildError, error::HttpError, send, tls::Backend};
     pub use crate::{request::encode::seed_of, tls::SharedTls};
 
     /// Returns the TLS library of clients that trust the system's certificates and the given roots.
     pub fn shared_tls(roots: &[Vec<u8>]) -> Result<SharedTls, BuildError> {
         Backend::default().shared(roots)
+    }
+
+    /// Whether a request that got no response may be sent again: only if no answer to it can have begun.
+    pub fn permits_retry(error: reqwest::Error) -> bool {
+        send::is_retryable(&HttpError::from_reqwest(error))
     }
 
     /// Returns the body of a response, decompressed.

@@ -168,7 +168,7 @@ fn log_head(response: &Response, attempt: u32) {
 }
 
 /// Whether another attempt may succeed, and cannot lead to a second response to the same request.
-fn is_retryable(error: &HttpError) -> bool {
+pub(crate) fn is_retryable(error: &HttpError) -> bool {
     match error {
         HttpError::Connect { .. } => true,
         HttpError::Status(status) => status.is_retryable(),

@@ -9,7 +9,8 @@ use unbraid_log::LogStore;
 use super::{Config, FanOut, OnLogFailure, Options};
 use crate::{auth::cors::Cors, auth::hosts::AllowedHosts, error::BuildError, gateway::Gateway};
 
-/// Configures a [`Gateway`]. Every option but the upstream has a default.
+/// Configures a [`Gateway`]. Every option but the upstream has a default. A duration of more than a century, such as
+/// [`Duration::MAX`], means forever.
 ///
 /// # Examples
 ///
@@ -107,31 +108,32 @@ options! {
     /// Sets how long a stream is kept after its end: one hour unless set. A log that is given by [`log`](Self::log) has
     /// a lifetime of its own.
     ttl(ttl: Duration): ttl;
-    /// Sets how long a producer may be out of contact with the log before it is declared lost: 15 s unless set.
+    /// Sets how long a producer may be out of contact with the log before it is declared lost: 15 s unless set. It must not be zero.
     lease(lease: Duration): lease;
     /// Sets after how long without a reader a generation is cancelled: never unless set. It does not apply to
     /// `respond-async`. The header `X-Stream-Orphan-After` overrides it for one request.
     orphan_after(after: Option<Duration>): orphan_after;
-    /// Sets the largest `n` of a request: 128 unless set.
+    /// Sets the largest `n` of a request: 128 unless set. It must not be zero.
     max_n(n: u32): max_n;
-    /// Sets the largest body of a request, in bytes: 32 MiB unless set.
+    /// Sets the largest body of a request, in bytes: 32 MiB unless set. It must not be zero.
     max_body(bytes: usize): max_body;
-    /// Sets how many bytes of one stream are kept before it ends as `limit_exceeded`: 64 MiB unless set.
+    /// Sets how many bytes of one stream are kept before it ends as `limit_exceeded`: 64 MiB unless set. It
+    /// must not be zero.
     max_stream_bytes(bytes: u64): max_stream_bytes;
     /// Sets how many bytes all streams may take in the memory log: 1 GiB unless set. Above it the oldest ended streams
     /// are evicted, then new requests get 503.
     max_memory(bytes: u64): max_memory;
-    /// Sets how many generations may run at once: 2,000 unless set.
+    /// Sets how many generations may run at once: 2,000 unless set. With zero, requests for a stream get 429.
     max_streams(streams: usize): max_streams;
     /// Sets how many generations of one principal may run at once: 256 unless set.
     max_streams_per_principal(streams: usize): max_streams_per_principal;
-    /// Sets how many readers one stream may have at once: 64 unless set.
+    /// Sets how many readers one stream may have at once: 64 unless set. It must not be zero.
     max_readers(readers: usize): max_readers;
-    /// Sets how long a reader may accept no data before it is disconnected: 30 s unless set.
+    /// Sets how long a reader may accept no data before it is disconnected: 30 s unless set. It must not be zero.
     reader_stall(stall: Duration): reader_stall;
-    /// Sets how long the head of an upstream's response may take: 600 s unless set.
+    /// Sets how long the head of an upstream's response may take: 600 s unless set. It must not be zero.
     first_byte_timeout(timeout: Duration): first_byte_timeout;
-    /// Sets how long an upstream may be silent: 300 s unless set.
+    /// Sets how long an upstream may be silent: 300 s unless set. It must not be zero.
     idle_timeout(timeout: Duration): idle_timeout;
     /// Sets how often a request is sent again if no answer can have begun: 0 unless set, because clients retry, and two
     /// layers of retries multiply.
@@ -245,11 +247,12 @@ impl GatewayBuilder {
             names: names.collect::<Result<_, _>>()?,
             any_address: self.options.any_address,
         };
+        self.options.check_zeros()?;
         let config = Config {
             upstream: parse_upstream(&self.upstream)?,
             upstream_key: self.key_header()?,
             upstream_roots: self.upstream_roots,
-            options: self.options,
+            options: self.options.with_bounded_durations(),
         };
         Gateway::new(config, hosts, cors)
     }

@@ -123,7 +123,7 @@ impl Launch {
             // The permit is held until the body ends. The semaphore is never closed.
             let permit = permits.acquire_owned().await;
             let outgoing = launch.outgoing(launch.request.single_body(choice.0));
-            let answer = launch.gateway.inner.upstream.send(&outgoing).await;
+            let answer = launch.upstream.send(&outgoing).await;
             let answer = answer.map_err(Refusal::Gateway)?;
             if !answer.status.is_success() {
                 let whole = WholeAnswer::of(answer).buffered().await;

@@ -86,7 +86,8 @@ impl Create {
         }
         let (query, headers) = upstream_parts(&gateway, parts);
         let launch = Launch {
-            gateway: gateway.clone(),
+            upstream: Arc::clone(&gateway.inner.upstream),
+            models: Arc::clone(&gateway.inner.models),
             request: Arc::new(request),
             path: endpoint.strip_prefix("/v1/").unwrap_or(endpoint),
             query,
@@ -143,7 +144,7 @@ impl Create {
         }
     }
 
-    fn opening(&self, id: StreamId, permit: StreamPermit) -> Opening {
+    fn opening(&self, id: StreamId, permit: StreamPermit, fan_out: bool) -> Opening {
         Opening {
             id,
             principal: self.principal.clone(),
@@ -151,6 +152,7 @@ impl Create {
             endpoint: self.endpoint,
             claim: None,
             orphan_after: self.orphan_after(),
+            fan_out,
             launch: self.launch.clone(),
         }
     }
@@ -183,8 +185,9 @@ impl Create {
         match launched {
             Launched::Whole(whole) => Ok(whole.into_response()),
             Launched::Stream { headers, started } => {
+                let fan_out = started.is_fan_out();
                 let start = Box::pin(std::future::ready(Ok(started)));
-                self.keep(permit, start, headers).await
+                self.keep(permit, start, fan_out, headers).await
             }
         }
     }
@@ -193,11 +196,12 @@ impl Create {
         self,
         permit: StreamPermit,
         start: crate::generation::Start,
+        fan_out: bool,
         headers: HeaderMap,
     ) -> Answer {
         let id = new_id()?;
         let reader = self
-            .opening(id.clone(), permit)
+            .opening(id.clone(), permit, fan_out)
             .open(&self.gateway, start)
             .await?;
         let form = match self.form() {
@@ -219,8 +223,9 @@ impl Create {
     /// 202 at once; the request is sent meanwhile.
     async fn answer_async(self) -> Answer {
         let permit = self.reserve_kept().await?;
+        let fan_out = self.launch.fans_out();
         let start = start_later(self.launch.clone());
-        self.keep(permit, start, HeaderMap::new()).await
+        self.keep(permit, start, fan_out, HeaderMap::new()).await
     }
 }
 

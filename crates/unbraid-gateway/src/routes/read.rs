@@ -129,6 +129,7 @@ pub(super) fn reader_body(
         drain: gateway.inner.drain.clone(),
         stalls: gateway.inner.stalls.clone(),
         metrics: gateway.inner.metrics.clone(),
+        gateway: gateway.clone(),
     };
     Body::new(ReaderBody::new(reader, args))
 }

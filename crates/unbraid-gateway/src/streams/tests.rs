@@ -1,10 +1,14 @@
 use super::*;
 
 fn streams() -> Streams {
+    streams_with(1)
+}
+
+fn streams_with(readers: usize) -> Streams {
     let limits = StreamLimits {
         streams: 3,
         streams_per_principal: 2,
-        readers: 1,
+        readers,
     };
     Streams::new(limits, Metrics::new("memory"))
 }
@@ -50,4 +54,35 @@ async fn readers_of_one_stream_are_limited_and_the_last_one_to_leave_is_reported
     drop(registration);
     assert!(streams.live(&id).is_none());
     streams.all_ended().await;
+}
+
+#[tokio::test]
+async fn a_reader_that_is_refused_leaves_nothing_in_the_table() {
+    let streams = streams_with(0);
+    let id = StreamId::random().unwrap();
+    let refused = streams.connect(&id).unwrap_err();
+    assert_eq!(refused, ApiError::TOO_MANY_READERS);
+    assert!(streams.entries().iter().all(|(_, count)| *count == 0));
+}
+
+#[tokio::test]
+async fn a_running_fan_out_is_not_forgotten_however_many_others_end() {
+    let (streams, anyone) = (streams(), Principal::new(""));
+    let start = || {
+        let id = StreamId::random().unwrap();
+        let permit = streams.reserve(&anyone).unwrap();
+        let (mut registration, _) = permit.register(id.clone(), "/v1/completions", false);
+        registration.set_fan_out(true);
+        (id, registration)
+    };
+    let (running, registration) = start();
+    for _ in 0..10_001 {
+        let (id, registration) = start();
+        assert!(streams.has_fanned_out(&id));
+        drop(registration);
+        assert!(streams.has_fanned_out(&id));
+    }
+    assert!(streams.has_fanned_out(&running));
+    drop(registration);
+    assert!(streams.has_fanned_out(&running));
 }

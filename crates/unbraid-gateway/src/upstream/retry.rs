@@ -13,6 +13,35 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause: a server that is down for longer does not return because of one more attempt.
 const MAX_PAUSE: Duration = Duration::from_secs(8);
 
+/// Why an attempt has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoAnswer {
+    /// The upstream has not processed the request: there was no connection, or the upstream guarantees it.
+    NotProcessed,
+    /// The connection was lost after the request was sent. The upstream may be at work, and bills it.
+    Lost,
+    TimedOut,
+}
+
+impl NoAnswer {
+    pub(super) fn of(error: reqwest::Error) -> Self {
+        if unbraid_http::internal::permits_retry(error) {
+            Self::NotProcessed
+        } else {
+            Self::Lost
+        }
+    }
+}
+
+impl From<NoAnswer> for ApiError {
+    fn from(no_answer: NoAnswer) -> Self {
+        match no_answer {
+            NoAnswer::NotProcessed | NoAnswer::Lost => Self::UPSTREAM_UNREACHABLE,
+            NoAnswer::TimedOut => Self::UPSTREAM_TIMEOUT,
+        }
+    }
+}
+
 /// The attempts that are left.
 #[derive(Debug)]
 pub(super) struct Retries {
@@ -29,10 +58,10 @@ impl Retries {
     }
 
     /// Returns the pause before the next attempt; `None` if this result is final.
-    pub(super) fn next(&mut self, result: &Result<Answer, ApiError>) -> Option<Duration> {
+    pub(super) fn next(&mut self, result: &Result<Answer, NoAnswer>) -> Option<Duration> {
         let (retries, asked) = match result {
             Ok(answer) => (is_temporary(answer.status), retry_after(answer)),
-            Err(error) => (*error == ApiError::UPSTREAM_UNREACHABLE, None),
+            Err(no_answer) => (*no_answer == NoAnswer::NotProcessed, None),
         };
         if !retries || self.left == 0 || asked.is_some_and(|pause| pause > MAX_PAUSE) {
             return None;
@@ -58,13 +87,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unreachable_upstream_is_tried_as_often_as_configured_and_a_timeout_never_again() {
+    fn an_unreachable_upstream_is_tried_as_often_as_configured_and_one_that_may_work_never_again() {
         let mut retries = Retries::new(2);
-        let unreachable = Err(ApiError::UPSTREAM_UNREACHABLE);
+        let unreachable = Err(NoAnswer::NotProcessed);
         assert_eq!(retries.next(&unreachable), Some(FIRST_PAUSE));
         assert_eq!(retries.next(&unreachable), Some(FIRST_PAUSE * 2));
         assert_eq!(retries.next(&unreachable), None);
-        assert_eq!(Retries::new(9).next(&Err(ApiError::UPSTREAM_TIMEOUT)), None);
+        for no_answer in [NoAnswer::Lost, NoAnswer::TimedOut] {
+            assert_eq!(Retries::new(9).next(&Err(no_answer)), None);
+        }
         assert_eq!(Retries::new(0).next(&unreachable), None);
     }
 

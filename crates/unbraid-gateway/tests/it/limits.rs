@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use unbraid_gateway::{BuildError, Gateway, GatewayBuilder};
+
 use crate::{
     create::error_code,
     support::{
@@ -178,11 +180,70 @@ async fn respond_async_is_never_orphaned() {
 }
 
 #[tokio::test]
-async fn retries_are_off_unless_configured() {
-    for (retries, requests) in [(0, 1), (2, 3)] {
-        let upstream = Upstream::steps(crate::support::json_body(503, "{}")).await;
-        let gateway = start_with(&upstream, |builder| builder.retries(retries)).await;
-        assert_eq!(send(gateway.post(request(1))).await.status(), 503);
-        assert_eq!(upstream.seen().len(), requests);
+async fn durations_without_a_bound_mean_forever() {
+    let forever = Duration::MAX;
+    // More than the socket of a reader takes that waits.
+    let mut answer = vec![chunk(0, &"x".repeat(64 * 1024)); 300];
+    answer.extend([finish(0), "[DONE]".to_owned()]);
+    let upstream = Upstream::steps(stream_of(&answer)).await;
+    let mut gateway = start_with(&upstream, |builder| {
+        builder
+            .linger(forever)
+            .ttl(forever)
+            .lease(forever)
+            .orphan_after(Some(forever))
+            .reader_stall(forever)
+            .first_byte_timeout(forever)
+            .idle_timeout(forever)
+            .ping(forever)
+            .max_connection_age(Some(forever))
+            .drain_timeout(forever)
+    })
+    .await;
+    let (id, mut post) = gateway.create(1).await;
+    assert_eq!(gateway.ended(&id).await["end"], "finished");
+    assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
+    let keyed = gateway.post(request(1)).header("idempotency-key", "k");
+    assert_eq!(send(keyed).await.status(), 200);
+    gateway.drain();
+    gateway.finished().await;
+}
+
+#[tokio::test]
+async fn an_option_that_no_answer_can_meet_is_refused() {
+    type Set = fn(GatewayBuilder) -> GatewayBuilder;
+    let zeros: [(&str, Set); 8] = [
+        ("lease", |builder| builder.lease(Duration::ZERO)),
+        ("max_n", |builder| builder.max_n(0)),
+        ("max_body", |builder| builder.max_body(0)),
+        ("max_stream_bytes", |builder| builder.max_stream_bytes(0)),
+        ("max_readers", |builder| builder.max_readers(0)),
+        ("reader_stall", |builder| {
+            builder.reader_stall(Duration::ZERO)
+        }),
+        ("first_byte_timeout", |builder| {
+            builder.first_byte_timeout(Duration::ZERO)
+        }),
+        ("idle_timeout", |builder| {
+            builder.idle_timeout(Duration::ZERO)
+        }),
+    ];
+    for (name, set) in zeros {
+        let error = set(Gateway::builder("http://127.0.0.1:1/v1"))
+            .build()
+            .unwrap_err();
+        assert!(
+            matches!(error, BuildError::Zero { option } if option == name),
+            "{name}: {error}"
+        );
+        assert_eq!(error.to_string(), format!("{name} must not be zero"));
     }
+}
+
+#[tokio::test]
+async fn with_a_limit_of_zero_streams_the_provider_is_not_asked_for_one() {
+    let upstream = silent().await;
+    let gateway = start_with(&upstream, |builder| builder.max_streams(0)).await;
+    assert_eq!(send(gateway.post(request(1))).await.status(), 429);
+    assert_eq!(upstream.seen().len(), 0);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub(crate) use self::{
     events::{Event, Reader, parse_events},
-    gateway::{TestGateway, send, start, start_with},
+    gateway::{TestGateway, send, start, start_to, start_with},
     upstream::{Seen, Step, Upstream, chunk, finish, json_body, sse, stream_of},
 };
 

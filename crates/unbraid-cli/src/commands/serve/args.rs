@@ -12,7 +12,7 @@ use unbraid_gateway::{FanOut, GatewayBuilder, OnLogFailure};
 use super::{
     log::{LogKind, LogOptions},
     resolve,
-    values::{OrNever, duration, duration_or_never, size},
+    values::{OrNever, duration, duration_or_never, non_zero, number, size},
 };
 use crate::exit::Failure;
 
@@ -89,7 +89,7 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_TTL", hide_env_values = true, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     ttl: Duration,
     /// How long a producer may be out of contact with the log before it is declared lost
-    #[arg(long, env = "UNBRAID_LEASE", hide_env_values = true, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_LEASE", hide_env_values = true, value_name = "DURATION", default_value = "15s", value_parser = non_zero(duration))]
     lease: Duration,
     /// Cancel a generation that has had no reader for this long
     #[arg(long, env = "UNBRAID_ORPHAN_AFTER", hide_env_values = true, value_name = "DURATION|never", default_value = "never", value_parser = duration_or_never)]
@@ -127,14 +127,15 @@ pub(in crate::commands) struct ServeArgs {
         env = "UNBRAID_MAX_N",
         hide_env_values = true,
         value_name = "N",
-        default_value_t = 128
+        default_value_t = 128,
+        value_parser = non_zero(number::<u32>)
     )]
     max_n: u32,
     /// The largest body of a request
-    #[arg(long, env = "UNBRAID_MAX_BODY", hide_env_values = true, value_name = "SIZE", default_value = "32MiB", value_parser = size)]
+    #[arg(long, env = "UNBRAID_MAX_BODY", hide_env_values = true, value_name = "SIZE", default_value = "32MiB", value_parser = non_zero(size))]
     max_body: u64,
     /// How much of one stream is kept before it ends as limit_exceeded
-    #[arg(long, env = "UNBRAID_MAX_STREAM_BYTES", hide_env_values = true, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
+    #[arg(long, env = "UNBRAID_MAX_STREAM_BYTES", hide_env_values = true, value_name = "SIZE", default_value = "64MiB", value_parser = non_zero(size))]
     max_stream_bytes: u64,
     /// How much all streams may take; above it the oldest ended streams are evicted, then new requests get 503
     #[arg(long, env = "UNBRAID_MAX_MEMORY", hide_env_values = true, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
@@ -163,17 +164,18 @@ pub(in crate::commands) struct ServeArgs {
         env = "UNBRAID_MAX_READERS",
         hide_env_values = true,
         value_name = "N",
-        default_value_t = 64
+        default_value_t = 64,
+        value_parser = non_zero(number::<usize>)
     )]
     max_readers: usize,
     /// Disconnect a reader that accepts no data for this long
-    #[arg(long, env = "UNBRAID_READER_STALL", hide_env_values = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_READER_STALL", hide_env_values = true, value_name = "DURATION", default_value = "30s", value_parser = non_zero(duration))]
     reader_stall: Duration,
     /// How long the head of the upstream's response may take
-    #[arg(long, env = "UNBRAID_FIRST_BYTE_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "600s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_FIRST_BYTE_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "600s", value_parser = non_zero(duration))]
     first_byte_timeout: Duration,
     /// How long the upstream may be silent
-    #[arg(long, env = "UNBRAID_IDLE_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "300s", value_parser = duration)]
+    #[arg(long, env = "UNBRAID_IDLE_TIMEOUT", hide_env_values = true, value_name = "DURATION", default_value = "300s", value_parser = non_zero(duration))]
     idle_timeout: Duration,
     /// How often a request is sent again if no answer can have begun
     #[arg(

@@ -1,6 +1,6 @@
-//! Durations and sizes.
+//! Durations, sizes and numbers.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 /// Parses `500ms`, `15s`, `2m`, `1h` or `0`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
@@ -42,6 +42,26 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(bytes).ok_or_else(|| SIZE.into())
 }
 
+/// Parses a number.
+pub(super) fn number<T>(text: &str) -> Result<T, String>
+where
+    T: FromStr<Err: ToString>,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Parses like another parser what must not be zero.
+pub(super) fn non_zero<T: Default + PartialEq>(
+    parse: fn(&str) -> Result<T, String>,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let value = parse(text)?;
+        (value != T::default())
+            .then_some(value)
+            .ok_or_else(|| ZERO.into())
+    }
+}
+
 /// A duration that may not end. clap takes a field of type `Option` as an argument that may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OrNever(pub(super) Option<Duration>);
@@ -54,6 +74,7 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 const DURATION: &str = "a duration is a number with a unit: 500ms, 15s, 5m, 1h";
+const ZERO: &str = "it must not be zero";
 const SIZE: &str = "a size is a number with a unit: 64KiB, 32MiB, 1GiB";
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The claim of a request whose stream is not in the log yet.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
-use unbraid_log::{Claim, ClaimKey, LogError, StreamId};
+use unbraid_log::{Claim, ClaimKey, LogError, LogStore, StreamId};
 
-use crate::gateway::Gateway;
+use crate::{gateway::Gateway, streams::Streams};
 
 /// How often a claim is repeated that the log does not confirm, and the pause between two attempts. A process that was
 /// suspended during a call takes its answer for one that did not come.
@@ -14,7 +14,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A claim, which is renewed like a lease: a gateway that dies before its stream is open keeps the key no longer than that.
 pub(super) struct HeldClaim {
-    gateway: Gateway,
+    store: Arc<dyn LogStore>,
+    streams: Streams,
+    lease: Duration,
+    /// A log in this process ends with the claim's holder.
+    needs_renewal: bool,
     key: ClaimKey,
     id: StreamId,
     /// When the last claim that succeeded was begun. The log counts from a later moment.
@@ -27,27 +31,22 @@ pub(super) struct Lost;
 
 impl HeldClaim {
     /// A claim that was begun at this time, and succeeded.
-    pub(super) fn new(gateway: Gateway, key: ClaimKey, id: StreamId, claimed_at: Instant) -> Self {
+    pub(super) fn new(gateway: &Gateway, key: ClaimKey, id: StreamId, claimed_at: Instant) -> Self {
+        let inner = &gateway.inner;
         Self {
-            gateway,
+            store: Arc::clone(&inner.store),
+            streams: inner.streams.clone(),
+            lease: inner.options.lease,
+            needs_renewal: gateway.memory().is_none(),
             key,
             id,
             claimed_at,
         }
     }
 
-    fn lease(&self) -> Duration {
-        self.gateway.inner.options.lease
-    }
-
-    /// A log in this process ends with the claim's holder.
-    fn needs_renewal(&self) -> bool {
-        self.gateway.memory().is_none()
-    }
-
     async fn renew(&mut self) -> Result<Result<(), Lost>, LogError> {
         let begun = Instant::now();
-        match self.gateway.inner.store.claim(&self.key, &self.id).await? {
+        match self.store.claim(&self.key, &self.id).await? {
             Claim::Acquired => self.claimed_at = begun,
             _ => return Ok(Err(Lost)),
         }
@@ -60,7 +59,7 @@ impl HeldClaim {
     ///
     /// [`LogError::Unavailable`] if the log does not answer.
     pub(super) async fn confirm(&mut self) -> Result<Result<(), Lost>, LogError> {
-        if !self.needs_renewal() || self.claimed_at.elapsed() < self.lease() / 2 {
+        if !self.needs_renewal || self.claimed_at.elapsed() < self.lease / 2 {
             return Ok(Ok(()));
         }
         let mut attempt = 1;
@@ -76,10 +75,10 @@ impl HeldClaim {
     /// Does some work, and holds the claim meanwhile. The work is dropped once another request holds it.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Lost> {
         let mut work = std::pin::pin!(work);
-        if !self.needs_renewal() {
+        if !self.needs_renewal {
             return Ok(work.await);
         }
-        let every = (self.lease() / 3).max(Duration::from_millis(1));
+        let every = (self.lease / 3).max(Duration::from_millis(1));
         let mut renewals = interval_at(Instant::now() + every, every);
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -106,13 +105,13 @@ impl HeldClaim {
                 if let Ok(Err(Lost)) = self.renew().await {
                     return;
                 }
-                sleep((self.lease() / 3).max(Duration::from_millis(1))).await;
+                sleep((self.lease / 3).max(Duration::from_millis(1))).await;
             }
         });
     }
 
     /// Whether this gateway produces the stream, and the log does not have all of it.
     fn is_unwritten(&self) -> bool {
-        self.gateway.inner.streams.is_degraded(&self.id)
+        self.streams.is_degraded(&self.id)
     }
 }

@@ -1,6 +1,6 @@
 //! Requests with an idempotency key: the first one does the work, and the others attach to its stream.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{http::HeaderMap, response::IntoResponse};
 use tokio::time::{Instant, sleep};
@@ -17,9 +17,7 @@ use crate::{
     api_error::ApiError,
     auth::keys::fingerprint,
     fan_out::Launched,
-    gateway::Gateway,
     idempotency::{Outcome, PendingRequest},
-    limits::FAR,
     routes::Answer,
     streams::ReaderPermit,
 };
@@ -37,39 +35,33 @@ impl Create {
         let key = self.options.idempotency_key.clone().unwrap_or_default();
         let fingerprint = fingerprint(self.launch.request.body());
         let claim = ClaimKey::new(self.principal.name(), self.endpoint, &key, fingerprint);
-        let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout.min(FAR);
+        let deadline = Instant::now() + self.gateway.inner.options.first_byte_timeout;
         let mut pause = RECHECK;
+        let create = Arc::new(self);
         loop {
-            // The request is entered before its claim can be found by another.
             let id = new_id()?;
-            let pending = self.gateway.inner.pending.enter(&id);
-            let begun = Instant::now();
-            let claimed = match self.gateway.inner.store.claim(&claim, &id).await {
-                Ok(claimed) => claimed,
-                Err(error) => {
-                    // The claim may have been stored. Left alone, it would keep the key from being used.
-                    tokio::spawn(release_later(self.gateway.clone(), claim, id));
-                    return Err(self.gateway.inner.views.failed(error));
-                }
+            let leader = Leader {
+                create: Arc::clone(&create),
+                claim: claim.clone(),
+                id: id.clone(),
             };
-            self.gateway.inner.views.answered();
+            // In a task of its own, which does not end if the client leaves: the log may have the claim by then, and a key
+            // that nobody works for could not be used until the log frees it.
+            let Ok(claimed) = tokio::spawn(leader.run()).await else {
+                return Err(ApiError::INTERNAL);
+            };
             let held = match claimed {
-                Claim::Acquired => {
-                    let held =
-                        HeldClaim::new(self.gateway.clone(), claim.clone(), id.clone(), begun);
-                    match self.lead(id, held, claim.clone(), pending).await {
-                        Some(answer) => return answer,
-                        // Another request holds the key now.
-                        None => continue,
-                    }
+                Claimed::Lost => continue,
+                Claimed::Answered(Outcome::Opened(headers), reader) => {
+                    return create.attach_first(id, headers, reader).await;
                 }
-                Claim::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
+                Claimed::Answered(outcome, _) => return answer_of(outcome),
+                Claimed::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
                     return Err(ApiError::IDEMPOTENCY_KEY_REUSED);
                 }
-                Claim::Held { id, .. } => id,
+                Claimed::Held { id, .. } => id,
             };
-            drop(pending);
-            if let Some(answer) = self.follow(held).await {
+            if let Some(answer) = create.follow(held).await {
                 return answer;
             }
             // The other request was refused meanwhile, or waits in another gateway.
@@ -111,106 +103,115 @@ impl Create {
         attach.answer().await
     }
 
-    /// Does the work. It continues if the client leaves, because others may wait for it, and the client may come back. `None`
-    /// if another request holds the key now.
-    async fn lead(
+    /// Attaches to the stream that this request has opened.
+    async fn attach_first(
         &self,
         id: StreamId,
-        held: HeldClaim,
-        claim: ClaimKey,
-        pending: PendingRequest,
-    ) -> Option<Answer> {
-        let permit = match self.reserve_kept().await {
-            Ok(permit) => permit,
-            Err(error) => {
-                release(self.gateway.clone(), claim, id).await;
-                pending.finish(Outcome::Failed(error));
-                return Some(Err(error));
-            }
+        headers: HeaderMap,
+        reader: Option<ReaderPermit>,
+    ) -> Answer {
+        let attach = Attach {
+            gateway: &self.gateway,
+            id,
+            form: match self.form() {
+                Form::Events(_) => Form::Events(None),
+                form => form,
+            },
+            headers,
+            replayed: false,
+            reader,
         };
-        let form = self.form();
-        let opening = Opening {
-            claim: Some(claim.clone()),
-            ..self.opening(id.clone(), permit)
-        };
-        let leader = Leader {
-            gateway: self.gateway.clone(),
-            claim,
-            id: id.clone(),
-            at_once: self.options.responds_async,
-        };
-        let outcome = tokio::spawn(leader.run(opening, held, pending)).await;
-        let Ok(outcome) = outcome else {
-            return Some(Err(ApiError::INTERNAL));
-        };
-        Some(match outcome {
-            (Outcome::Lost, _) => return None,
-            (Outcome::Opened(headers), reader) => {
-                let attach = Attach {
-                    gateway: &self.gateway,
-                    id,
-                    form: match form {
-                        Form::Events(_) => Form::Events(None),
-                        form => form,
-                    },
-                    headers,
-                    replayed: false,
-                    reader,
-                };
-                attach.answer().await
-            }
-            (outcome, _) => answer_of(outcome),
-        })
+        attach.answer().await
     }
 }
 
-/// The request that does the work.
+/// A request that claims its key, and does the work if it gets it. It continues if its client leaves, because others may wait
+/// for it, and the client may come back.
 struct Leader {
-    gateway: Gateway,
+    create: Arc<Create>,
     claim: ClaimKey,
     id: StreamId,
-    /// Whether the stream is opened before the request is answered.
-    at_once: bool,
+}
+
+/// What became of a claim.
+enum Claimed {
+    /// The result of the work, and the first reader's place.
+    Answered(Outcome, Option<ReaderPermit>),
+    /// The work was not finished: another request has taken the key over.
+    Lost,
+    /// Another request holds the key.
+    Held { id: StreamId, fingerprint: [u8; 32] },
 }
 
 impl Leader {
-    /// The result, and the first reader's place if the client still waits for it.
-    async fn run(
-        self,
-        opening: Opening,
-        held: HeldClaim,
-        pending: PendingRequest,
-    ) -> (Outcome, Option<ReaderPermit>) {
-        let (outcome, reader) = match self.work(opening, held).await {
+    async fn run(self) -> Claimed {
+        let gateway = &self.create.gateway;
+        // The request is entered before its claim can be found by another.
+        let pending = gateway.inner.pending.enter(&self.id);
+        let begun = Instant::now();
+        let claimed = match gateway.inner.store.claim(&self.claim, &self.id).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                // The claim may have been stored. Left alone, it would keep the key from being used.
+                tokio::spawn(release_later(
+                    Arc::clone(&gateway.inner.store),
+                    self.claim,
+                    self.id,
+                ));
+                return Claimed::Answered(Outcome::Failed(gateway.inner.views.failed(error)), None);
+            }
+        };
+        gateway.inner.views.answered();
+        match claimed {
+            Claim::Acquired => {
+                let (claim, id) = (self.claim.clone(), self.id.clone());
+                let held = HeldClaim::new(gateway, claim, id, begun);
+                self.lead(held, pending).await
+            }
+            Claim::Held { id, fingerprint } => Claimed::Held { id, fingerprint },
+        }
+    }
+
+    /// Does the work, and gives the result to those who wait for it.
+    async fn lead(self, held: HeldClaim, pending: PendingRequest) -> Claimed {
+        let gateway = &self.create.gateway;
+        let (outcome, reader) = match self.work(held).await {
             Ok(Ok((outcome, reader))) => (outcome, reader),
-            Ok(Err(Lost)) => (Outcome::Lost, None),
+            Ok(Err(Lost)) => {
+                tracing::warn!(id = %self.id, "another gateway has taken over a request: this one was silent for a lease");
+                pending.finish(Outcome::Lost);
+                return Claimed::Lost;
+            }
             Err(error) => (Outcome::Failed(error), None),
         };
-        if matches!(outcome, Outcome::Lost) {
-            tracing::warn!(id = %self.id, "another gateway has taken over a request: this one was silent for a lease");
-        } else if !matches!(outcome, Outcome::Opened(_)) {
+        if !matches!(outcome, Outcome::Opened(_)) {
             // Before the result is known, so that a client that tries again finds the key free.
-            release(self.gateway.clone(), self.claim, self.id.clone()).await;
-        } else if let Ok(second) = self.gateway.inner.streams.connect(&self.id) {
+            release(Arc::clone(&gateway.inner.store), self.claim, self.id).await;
+        } else if let Ok(second) = gateway.inner.streams.connect(&self.id) {
             tokio::spawn(async move {
                 sleep(ATTACH_TIME).await;
                 drop(second);
             });
         }
         pending.finish(outcome.clone());
-        (outcome, reader)
+        Claimed::Answered(outcome, reader)
     }
 
-    async fn work(&self, opening: Opening, mut held: HeldClaim) -> Result<Worked, ApiError> {
+    async fn work(&self, mut held: HeldClaim) -> Result<Worked, ApiError> {
+        let gateway = &self.create.gateway;
+        let permit = self.create.reserve_kept().await?;
+        let launch = &self.create.launch;
         // Before the provider is asked: this process may have been suspended since its claim.
         let confirmed = held.confirm().await;
-        if let Err(Lost) = confirmed.map_err(|error| self.gateway.inner.views.failed(error))? {
+        if let Err(Lost) = confirmed.map_err(|error| gateway.inner.views.failed(error))? {
             return Ok(Err(Lost));
         }
-        let (headers, start) = if self.at_once {
-            (HeaderMap::new(), start_later(opening.launch.clone()))
+        // With `respond-async` the stream is opened before the request is answered.
+        let (headers, start, fan_out) = if self.create.options.responds_async {
+            let start = start_later(launch.clone());
+            (HeaderMap::new(), start, launch.fans_out())
         } else {
-            let launched = match held.during(opening.launch.send()).await {
+            let launched = match held.during(launch.send()).await {
                 Ok(launched) => launched?,
                 Err(Lost) => return Ok(Err(Lost)),
             };
@@ -227,12 +228,17 @@ impl Leader {
                     if let Ok(Err(Lost)) = held.confirm().await {
                         return Ok(Err(Lost));
                     }
+                    let fan_out = started.is_fan_out();
                     let start = Box::pin(std::future::ready(Ok(started)));
-                    (headers, start as crate::generation::Start)
+                    (headers, start as crate::generation::Start, fan_out)
                 }
             }
         };
-        let reader = opening.open(&self.gateway, start).await?;
+        let opening = Opening {
+            claim: Some(self.claim.clone()),
+            ..self.create.opening(self.id.clone(), permit, fan_out)
+        };
+        let reader = opening.open(gateway, start).await?;
         held.keep_until_written();
         Ok(Ok((Outcome::Opened(headers), Some(reader))))
     }

@@ -26,6 +26,8 @@ pub(super) struct Opening {
     pub(super) endpoint: &'static str,
     pub(super) claim: Option<ClaimKey>,
     pub(super) orphan_after: Option<Duration>,
+    /// Whether each choice has a request of its own, as far as that is known.
+    pub(super) fan_out: bool,
     pub(super) launch: Launch,
 }
 
@@ -40,23 +42,22 @@ impl Opening {
         let request = &self.launch.request;
         let choices = request.choices();
         let n = request.n().is_some() || choices > 1;
-        let fan_out = self.launch.fans_out();
         let owner = Some(self.principal.name()).filter(|name| !name.is_empty());
         let meta = Meta::new(self.endpoint, unix_now())
             .with_owner(owner.map(str::to_owned))
             .with_model(request.model_field())
             .with_n(n.then_some(choices))
-            .with_fan_out(fan_out)
+            .with_fan_out(self.fan_out)
             .with_claim(self.claim.clone());
         let log = open_log(gateway, &self.id, meta).await;
         let log = log.map_err(|error| inner.views.failed(error))?;
         let (registration, commands) =
             self.permit
-                .register(self.id.clone(), self.endpoint, fan_out);
+                .register(self.id.clone(), self.endpoint, self.fan_out);
         let reader = inner.streams.connect(&self.id)?;
         let on_refused = self
             .claim
-            .map(|claim| release(gateway.clone(), claim, self.id));
+            .map(|claim| release(Arc::clone(&inner.store), claim, self.id));
         let args = GenerationArgs {
             start,
             log,
@@ -94,20 +95,24 @@ async fn open_log(gateway: &Gateway, id: &StreamId, meta: Meta) -> Result<Genera
 }
 
 /// Frees a key that may have been claimed, once the log answers.
-pub(super) async fn release_later(gateway: Gateway, claim: ClaimKey, id: StreamId) {
+pub(super) async fn release_later(store: Arc<dyn LogStore>, claim: ClaimKey, id: StreamId) {
     const ATTEMPTS: u32 = 30;
     for _ in 0..ATTEMPTS {
         sleep(RELEASE_PAUSE).await;
-        if gateway.inner.store.release(&claim, &id).await.is_ok() {
+        if store.release(&claim, &id).await.is_ok() {
             return;
         }
     }
 }
 
 /// Frees the key of a request that was refused.
-pub(super) fn release(gateway: Gateway, claim: ClaimKey, id: StreamId) -> BoxFuture<'static, ()> {
+pub(super) fn release(
+    store: Arc<dyn LogStore>,
+    claim: ClaimKey,
+    id: StreamId,
+) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        if let Err(error) = gateway.inner.store.release(&claim, &id).await {
+        if let Err(error) = store.release(&claim, &id).await {
             tracing::warn!(%id, %error, "the idempotency key of a refused request could not be freed");
         }
     })

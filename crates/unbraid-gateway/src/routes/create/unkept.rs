@@ -85,6 +85,7 @@ impl Create {
             singles: Some(self.launch.singles()),
         };
         let start = Box::pin(std::future::ready(Ok(started)));
-        self.keep(permit, start, headers).await
+        // The missing choices are requested in any case.
+        self.keep(permit, start, true, headers).await
     }
 }

@@ -6,7 +6,9 @@ use reqwest::Response;
 use tokio::{sync::Semaphore, task::JoinHandle, time::Instant};
 use unbraid_log::internal::scripted::Fault;
 
-use super::{LEASE, Pair, pair};
+use unbraid_gateway::OnLogFailure;
+
+use super::{LEASE, Pair, pair, pair_of};
 use crate::support::{
     Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send, stream_of,
 };
@@ -132,4 +134,29 @@ async fn the_key_of_a_stream_that_begins_degraded_is_held_until_the_log_has_it()
     tokio::time::sleep(LEASE + Duration::from_millis(100)).await;
     let (_, replayed, _) = read(post(&pair.b).await.unwrap()).await;
     assert!(replayed && pair.upstream.seen().len() == 1);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_its_key_is_claimed_does_not_block_it() {
+    let slow = Some(Fault::SlowAnswer(Duration::from_millis(500)));
+    // The answer to the claim is slow, or that to the question whether the log is available.
+    for faults in [vec![slow], vec![None, slow]] {
+        let gate = Arc::new(Semaphore::new(1));
+        // Longer than anything in the test may take.
+        let lease = Duration::from_secs(60);
+        let pair = pair_of(slow_first(&gate).await, OnLogFailure::Fail, lease).await;
+        let calls = faults.len();
+        pair.logs[0].script(faults);
+        let first = post(&pair.a);
+        eventually("the slow call begins", async || {
+            pair.logs[0].calls() == calls
+        })
+        .await;
+        // Its connection closes.
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+        let (_, replayed, text) = read(post(&pair.a).await.unwrap()).await;
+        assert!(replayed && text.contains("answer 0"));
+        assert_eq!(pair.upstream.seen().len(), 1);
+    }
 }

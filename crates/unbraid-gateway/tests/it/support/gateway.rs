@@ -32,9 +32,17 @@ pub(crate) async fn start_with(
     upstream: &Upstream,
     configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
 ) -> TestGateway {
+    start_to(&upstream.url(), configure).await
+}
+
+/// A gateway in front of whatever has this base URL.
+pub(crate) async fn start_to(
+    upstream: &str,
+    configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
+) -> TestGateway {
     // The client of the tests has no provider of its own; another test may have installed it.
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    let gateway = configure(Gateway::builder(upstream.url())).build().unwrap();
+    let gateway = configure(Gateway::builder(upstream)).build().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -123,6 +131,12 @@ impl TestGateway {
         if let Some(stop) = self.stop.take() {
             stop.send(()).unwrap();
         }
+    }
+
+    /// Waits until the server ends, which must not panic.
+    pub(crate) async fn finished(&mut self) {
+        let ended = soon(&mut self.server).await;
+        ended.expect("the server does not end").unwrap();
     }
 
     pub(crate) fn has_stopped(&self) -> bool {

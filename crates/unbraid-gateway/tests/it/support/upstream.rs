@@ -34,6 +34,8 @@ pub(crate) enum Step {
     End,
     /// Closes the connection in the middle of the body.
     Cut,
+    /// Resets the connection.
+    Reset,
     /// Sends nothing more, and waits until the client closes.
     Hang,
 }
@@ -87,6 +89,14 @@ impl Upstream {
         script: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::script_on(listener, script)
+    }
+
+    /// The same on this socket.
+    pub(crate) fn script_on(
+        listener: TcpListener,
+        script: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             seen: Mutex::default(),
@@ -189,6 +199,10 @@ async fn respond(socket: &mut TcpStream, steps: Vec<Step>) -> bool {
             Step::Bytes(bytes) => chunked(&bytes),
             Step::End => b"0\r\n\r\n".to_vec(),
             Step::Cut => return false,
+            Step::Reset => {
+                socket.set_zero_linger().unwrap();
+                return false;
+            }
             Step::Sleep(pause) => {
                 if until_closed(socket, tokio::time::sleep(pause)).await {
                     return true;
