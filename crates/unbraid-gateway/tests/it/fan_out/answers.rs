@@ -1,8 +1,10 @@
 //! Answers to single requests that are not one streamed choice.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Reader, Upstream, json_body, request, send, start};
+use crate::support::{
+    Json, Reader, Upstream, chunk, finish, json_body, request, send, start, stream_of,
+};
 
 /// A provider that does not stream, and knows no `n`.
 fn whole(text: &str) -> String {
@@ -45,5 +47,65 @@ async fn whole_answers_become_chunks() {
         let path = format!("/v1/streams/{id}/choices/1");
         let choice = gateway.view(&path).await.rest().await;
         assert_eq!(choice[0].text(), "Hi");
+    }
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_is_an_error_is_the_error_of_its_choice() {
+    let upstream = Upstream::script(|_, ordinal| match ordinal {
+        0 => json_body(200, r#"{"error":{"message":"overloaded"}}"#),
+        _ => json_body(200, &whole("Hi")),
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let post = gateway
+        .post(request(2))
+        .header("x-stream-fan-out", "always");
+    let mut reader = Reader::new(send(post).await);
+    assert_eq!(reader.rest().await.last().unwrap().data, "[DONE]");
+    let id = reader.header("x-stream-id").unwrap().to_owned();
+    let status: Value = gateway.ended(&id).await;
+    let choices = status["choices"].as_array().unwrap();
+    let mut ends: Vec<_> = choices
+        .iter()
+        .map(|choice| choice["end"].as_str())
+        .collect();
+    ends.sort_unstable();
+    assert_eq!(ends, [Some("finished"), Some("server_error")]);
+}
+
+/// The first of them is the answer, and it is not mixed with the others.
+#[tokio::test]
+async fn several_choices_for_one_request_are_not_mixed() {
+    let message = |index: u32, text: &str| json!({"index": index, "message": {"content": text}, "finish_reason": "stop"});
+    let choices = [message(0, "Red is warm."), message(1, "Blue is cold.")];
+    let whole = json!({"id": "w", "object": "chat.completion", "created": 1, "model": "m", "choices": choices});
+    let events = [
+        chunk(0, "Red "),
+        chunk(1, "Blue "),
+        chunk(0, "is warm."),
+        chunk(1, "is cold."),
+        finish(0),
+        finish(1),
+        "[DONE]".to_owned(),
+    ];
+    for answer in [stream_of(&events), json_body(200, &whole.to_string())] {
+        let upstream = Upstream::steps(answer).await;
+        let gateway = start(&upstream).await;
+        let post = gateway
+            .post(request(2))
+            .header("x-stream-fan-out", "always");
+        let mut reader = Reader::new(send(post).await);
+        assert_eq!(reader.rest().await.last().unwrap().data, "[DONE]");
+        assert!(!reader.text.contains("Blue"), "{}", reader.text);
+        let id = reader.header("x-stream-id").unwrap().to_owned();
+        let path = format!("/v1/streams/{id}/events?stream=false");
+        let whole: Value = send(gateway.get(&path)).await.value().await;
+        for choice in whole["choices"].as_array().unwrap() {
+            assert_eq!(choice["message"]["content"], "Red is warm.");
+        }
+        let status = gateway.ended(&id).await;
+        assert_eq!(status["end"], "finished");
+        assert_eq!(status["choices"].as_array().unwrap().len(), 2);
     }
 }
