@@ -2,6 +2,7 @@
 //! log or to one of them costs no reader an event.
 
 mod claims;
+mod erase;
 mod failures;
 
 use std::{sync::Arc, time::Duration};
