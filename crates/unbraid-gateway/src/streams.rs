@@ -1,5 +1,7 @@
 //! The running generations of this gateway, and the readers of all streams: what limits and commands need to find.
 
+mod reports;
+
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -17,6 +19,7 @@ use tokio::{
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Meta, Producer, StreamId};
 
+pub(crate) use self::reports::connect;
 use crate::{
     api_error::ApiError,
     auth::keys::Principal,
@@ -30,6 +33,8 @@ pub(crate) enum Command {
     Cancel(Option<ChoiceIndex>, Option<oneshot::Sender<Cancelled>>),
     /// A reader left, so that the generation may be orphaned.
     ReaderLeft,
+    /// Another gateway has a reader, or had one until now.
+    ReadElsewhere,
     /// End as `producer_lost`, because the gateway exits.
     EndAsLost,
 }
@@ -117,6 +122,8 @@ struct Table {
     /// The streams that this gateway produces in a shared log, until that has their end.
     local: HashMap<StreamId, LocalStream>,
     readers: HashMap<StreamId, usize>,
+    /// Streams of other gateways whose producers are told that they have readers here.
+    reported: HashSet<StreamId>,
     by_principal: HashMap<Principal, usize>,
     /// Streams whose provider turned out to ignore `n`.
     fanned_out: HashSet<StreamId>,
@@ -261,6 +268,21 @@ impl Streams {
         })
     }
 
+    /// Enters a stream whose producer is told that it has readers here. Returns false if a task does so already.
+    pub(crate) fn begin_reports(&self, id: &StreamId) -> bool {
+        self.table().reported.insert(id.clone())
+    }
+
+    /// Whether a reported stream still has readers. If not, it is not reported any more, and the next reader begins anew.
+    pub(crate) fn continues_reports(&self, id: &StreamId) -> bool {
+        let mut table = self.table();
+        let has_readers = table.readers.contains_key(id);
+        if !has_readers {
+            table.reported.remove(id);
+        }
+        has_readers
+    }
+
     /// Notes that a stream is fanned out although its request was sent with `n`.
     pub(crate) fn set_fanned_out(&self, id: &StreamId) {
         let mut table = self.table();
@@ -284,12 +306,13 @@ impl Streams {
 
     /// The entries of every table, by its name.
     #[cfg(test)]
-    pub(crate) fn entries(&self) -> [(&'static str, usize); 4] {
+    pub(crate) fn entries(&self) -> [(&'static str, usize); 5] {
         let table = self.table();
         [
             ("live", table.live.len()),
             ("local", table.local.len()),
             ("readers", table.readers.len()),
+            ("reported", table.reported.len()),
             ("principals", table.by_principal.len()),
         ]
     }

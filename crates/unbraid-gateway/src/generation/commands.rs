@@ -23,6 +23,7 @@ impl Generation {
             }
             // The clock checks for readers at its next poll, which follows.
             Command::ReaderLeft => {}
+            Command::ReadElsewhere => self.clock.read_elsewhere(),
             Command::EndAsLost => self.abort(End::ProducerLost, &StreamError::Lost),
         }
     }

@@ -4,6 +4,7 @@
 mod claims;
 mod erase;
 mod failures;
+mod orphans;
 
 use std::{sync::Arc, time::Duration};
 
