@@ -33,7 +33,7 @@ use crate::{
     metrics::Metrics,
     reader::stalls::Stalls,
     routes,
-    streams::{StreamLimits, Streams},
+    streams::{Command, StreamLimits, Streams},
     upstream::Upstream,
     views::Views,
 };
@@ -325,9 +325,15 @@ fn link_secret(options: &Options) -> Result<Vec<u8>, BuildError> {
 async fn take_commands(store: Arc<dyn LogStore>, streams: Streams) {
     let mut commands = store.commands();
     while let Some((id, command)) = commands.next().await {
-        if let (Some(live), unbraid_log::Command::Cancel(choice)) = (streams.live(&id), command) {
-            live.send(crate::streams::Command::Cancel(choice, None));
-        }
+        let Some(live) = streams.live(&id) else {
+            continue;
+        };
+        match command {
+            unbraid_log::Command::Cancel(choice) => live.send(Command::Cancel(choice, None)),
+            unbraid_log::Command::Read => live.send(Command::ReadElsewhere),
+            // That of a later version.
+            _ => false,
+        };
     }
 }
 

@@ -2,9 +2,10 @@
 
 mod fanned_out;
 mod registration;
+mod reports;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -22,6 +23,7 @@ use unbraid_log::{End, Meta, Producer, StreamId};
 
 use self::fanned_out::FannedOut;
 pub(crate) use self::registration::Registration;
+pub(crate) use self::reports::connect;
 use crate::{
     api_error::ApiError,
     auth::keys::Principal,
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Cancel(Option<ChoiceIndex>, Option<oneshot::Sender<Cancelled>>),
     /// A reader left, so that the generation may be orphaned.
     ReaderLeft,
+    /// Another gateway has a reader, or had one until now.
+    ReadElsewhere,
     /// End as `producer_lost`, because the gateway exits.
     EndAsLost,
 }
@@ -124,6 +128,8 @@ struct Table {
     /// The streams that this gateway produces in a shared log, until that has their end.
     local: HashMap<StreamId, LocalStream>,
     readers: HashMap<StreamId, usize>,
+    /// Streams of other gateways whose producers are told that they have readers here.
+    reported: HashSet<StreamId>,
     by_principal: HashMap<Principal, usize>,
     /// The fan-outs that have ended.
     fanned_out: FannedOut,
@@ -250,6 +256,21 @@ impl Streams {
         })
     }
 
+    /// Enters a stream whose producer is told that it has readers here. Returns false if a task does so already.
+    pub(crate) fn begin_reports(&self, id: &StreamId) -> bool {
+        self.table().reported.insert(id.clone())
+    }
+
+    /// Whether a reported stream still has readers. If not, it is not reported any more, and the next reader begins anew.
+    pub(crate) fn continues_reports(&self, id: &StreamId) -> bool {
+        let mut table = self.table();
+        let has_readers = table.readers.contains_key(id);
+        if !has_readers {
+            table.reported.remove(id);
+        }
+        has_readers
+    }
+
     /// Whether each choice of a stream that this gateway produces, or has produced, has a request of its own.
     pub(crate) fn has_fanned_out(&self, id: &StreamId) -> bool {
         let table = self.table();
@@ -269,12 +290,13 @@ impl Streams {
 
     /// The entries of every table, by its name.
     #[cfg(test)]
-    pub(crate) fn entries(&self) -> [(&'static str, usize); 4] {
+    pub(crate) fn entries(&self) -> [(&'static str, usize); 5] {
         let table = self.table();
         [
             ("live", table.live.len()),
             ("local", table.local.len()),
             ("readers", table.readers.len()),
+            ("reported", table.reported.len()),
             ("principals", table.by_principal.len()),
         ]
     }

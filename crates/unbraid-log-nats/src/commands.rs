@@ -8,14 +8,15 @@ use tokio::time::sleep;
 use unbraid_log::{Command, LogError, LogStatus, StreamId, internal::CommandSender};
 
 use crate::{
-    api::Store,
+    api::{Store, Stored},
     entry::{decode_value, value_draft},
     inner::Inner,
     names::is_token,
 };
 
-/// The name of such messages.
-const NAME: &str = "command";
+/// The names of such messages. An earlier version ignores a name that it does not know.
+const CANCEL: &str = "command";
+const READ: &str = "read";
 
 /// Commands that wait in this process. More of them wait in the stream.
 pub(crate) const CAPACITY: usize = 1024;
@@ -30,7 +31,7 @@ const RETRY: Duration = Duration::from_millis(250);
 #[derive(Debug, Serialize, Deserialize)]
 struct Addressed {
     id: StreamId,
-    /// The choice to cancel; all of them without it.
+    /// The choice to cancel; all of them without it. Of no meaning for the other commands.
     #[serde(default)]
     choice: Option<u32>,
 }
@@ -53,8 +54,9 @@ impl Inner {
                 offset: 0,
             });
         }
-        let choice = match command {
-            Command::Cancel(choice) => choice.map(|choice| choice.0),
+        let (name, choice) = match command {
+            Command::Cancel(choice) => (CANCEL, choice.map(|choice| choice.0)),
+            Command::Read => (READ, None),
             _ => {
                 return Err(LogError::InvalidRecord {
                     what: "a command of a later version",
@@ -67,7 +69,7 @@ impl Inner {
             choice,
         };
         let subject = self.names.commands(&origin.gateway);
-        let draft = value_draft(subject, NAME, &addressed);
+        let draft = value_draft(subject, name, &addressed);
         self.api.publish_anew(draft).await?;
         Ok(())
     }
@@ -79,14 +81,7 @@ impl Inner {
     ) -> Result<Option<(u64, Option<(StreamId, Command)>)>, LogError> {
         let subject = self.names.commands(&self.gateway);
         let stored = self.api.next(Store::Log, subject, after + 1).await?;
-        Ok(stored.map(|stored| {
-            let command = decode_value::<Addressed>(&stored, NAME).ok();
-            let command = command.map(|addressed| {
-                let choice = addressed.choice.map(Into::into);
-                (addressed.id, Command::Cancel(choice))
-            });
-            (stored.sequence, command)
-        }))
+        Ok(stored.map(|stored| (stored.sequence, decode(&stored))))
     }
 
     /// Reads the commands after a number, and removes them from the stream. Returns the number of the last one.
@@ -113,6 +108,16 @@ impl Inner {
         }
         Ok(position)
     }
+}
+
+/// Reads a command. `None` for one of a later version, and for a foreign message.
+fn decode(stored: &Stored) -> Option<(StreamId, Command)> {
+    if let Ok(addressed) = decode_value::<Addressed>(stored, CANCEL) {
+        let choice = addressed.choice.map(Into::into);
+        return Some((addressed.id, Command::Cancel(choice)));
+    }
+    let addressed = decode_value::<Addressed>(stored, READ).ok()?;
+    Some((addressed.id, Command::Read))
 }
 
 /// Receives commands until the log is dropped.

@@ -113,6 +113,7 @@ fn encode(command: Command) -> String {
     match command {
         Command::Cancel(None) => "cancel".to_owned(),
         Command::Cancel(Some(choice)) => format!("cancel {}", choice.0),
+        Command::Read => "read".to_owned(),
         // `Command` may grow in another version of unbraid-log than this one was built with.
         _ => "unknown".to_owned(),
     }
@@ -125,6 +126,9 @@ fn decode(fields: &[bytes::Bytes]) -> Option<Received> {
     };
     let id = std::str::from_utf8(id).ok()?.parse().ok()?;
     let command = std::str::from_utf8(command).ok()?;
+    if command == "read" {
+        return Some((id, Command::Read));
+    }
     let choice = match command.strip_prefix("cancel")? {
         "" => None,
         choice => Some(ChoiceIndex(choice.strip_prefix(' ')?.parse().ok()?)),
@@ -219,6 +223,7 @@ mod tests {
             Command::Cancel(None),
             Command::Cancel(Some(ChoiceIndex(0))),
             Command::Cancel(Some(ChoiceIndex(u32::MAX))),
+            Command::Read,
         ] {
             let (text, encoded) = (id.as_str().to_owned(), encode(command));
             let fields = ["i".to_owned(), text, "c".to_owned(), encoded];
@@ -230,7 +235,14 @@ mod tests {
     #[test]
     fn a_command_of_a_later_version_is_ignored() {
         let id = StreamId::random().unwrap();
-        for command in ["pause", "cancelled", "cancel x", "cancel 4294967296", ""] {
+        for command in [
+            "pause",
+            "reads",
+            "cancelled",
+            "cancel x",
+            "cancel 4294967296",
+            "",
+        ] {
             let fields = ["i", id.as_str(), "c", command];
             let fields = fields.map(|field| field.to_owned().into_bytes().into());
             assert_eq!(decode(&fields), None, "{command}");

@@ -1,6 +1,6 @@
 //! What is known about a stream beside its events, and claims on idempotency keys.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,10 @@ pub struct Meta {
     /// The claim that the request holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimKey>,
+    /// After how long without a reader the producer cancels the stream; `None`: never. Processes with readers tell it
+    /// ([`Command::Read`](crate::Command::Read)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orphan_after: Option<Duration>,
 }
 
 /// The version of the meta data's encoding.
@@ -60,6 +64,7 @@ impl Meta {
             created,
             fan_out: false,
             claim: None,
+            orphan_after: None,
         }
     }
 
@@ -104,6 +109,24 @@ impl Meta {
     #[must_use]
     pub fn with_claim(mut self, claim: impl Into<Option<ClaimKey>>) -> Self {
         self.claim = claim.into();
+        self
+    }
+
+    /// Sets after how long without a reader the producer cancels the stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use unbraid_log::Meta;
+    ///
+    /// let meta = Meta::new("/v1/completions", 1).with_orphan_after(Duration::from_secs(30));
+    /// assert_eq!(Meta::decode(&meta.encode())?, meta);
+    /// # Ok::<(), unbraid_log::LogError>(())
+    /// ```
+    #[must_use]
+    pub fn with_orphan_after(mut self, orphan_after: impl Into<Option<Duration>>) -> Self {
+        self.orphan_after = orphan_after.into();
         self
     }
 

@@ -312,4 +312,7 @@ impl LogStatus {
 pub enum Command {
     /// Cancels one choice, or all of them.
     Cancel(Option<ChoiceIndex>),
+    /// Says that another process has a reader of the stream, or had one until now. It is repeated while that lasts, for a
+    /// producer that cancels what nobody reads ([`Meta::orphan_after`]).
+    Read,
 }

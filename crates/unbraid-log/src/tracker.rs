@@ -30,7 +30,8 @@ pub enum Role {
     Whole,
     /// The body may turn out to have one choice only: its last event is held back if it has nothing but usage.
     MaybeWhole,
-    /// The body has this choice only; its chunks are rewritten.
+    /// The body is the answer to a request for this choice only; its chunks are rewritten. If it has several choices, the
+    /// first of them counts, and the others are refused (E11).
     Single(ChoiceIndex),
 }
 
@@ -100,25 +101,24 @@ impl<C: ChunkText> Tracker<C> {
     /// A body of which nothing was read.
     #[must_use]
     pub fn new(role: Role, max_choices: u32) -> Self {
+        let single = match role {
+            Role::Single(index) => Some(index),
+            Role::Whole | Role::MaybeWhole => None,
+        };
+        let choices = if single.is_some() { 1 } else { max_choices };
         let limits = Limits::default()
-            .with_choices(max_choices as usize)
+            .with_choices(choices as usize)
             // The bytes of the log are limited, and not those of the transcripts, which the gateway does not keep.
             .with_choice_bytes(u64::MAX)
             .with_completion_bytes(u64::MAX);
-        let single = matches!(role, Role::Single(_));
-        let config = Config::default()
-            .with_limits(limits)
-            .with_expect_choices(single.then_some(1));
+        let config = Config::default().with_limits(limits);
         Self {
             role,
             chunks: PhantomData,
             framer: Framer::new(FrameLimits::new(MAX_EVENT_BYTES, MAX_EVENT_BYTES), false),
-            decoder: Decoder::new(false, config.limits.json_depth).fold_choices(single),
+            decoder: Decoder::new(false, config.limits.json_depth),
             router: Router::new(config),
-            routed: Routed::new(match role {
-                Role::Single(index) => Some(index),
-                Role::Whole | Role::MaybeWhole => None,
-            }),
+            routed: Routed::new(single),
             discarded: Vec::new(),
             held: Held::default(),
             is_done: false,
@@ -305,7 +305,7 @@ impl<C: ChunkText> Tracker<C> {
             return false;
         }
         let wire_index = match self.role {
-            Role::Single(_) => ChoiceIndex(0),
+            Role::Single(_) => self.routed.wire_index().unwrap_or_default(),
             Role::Whole | Role::MaybeWhole => index,
         };
         if self.router.slot(wire_index).is_none() {
@@ -337,14 +337,8 @@ impl<C: ChunkText> Tracker<C> {
 
     /// Opens the choice of a single body that failed before its first event.
     pub fn open_single(&mut self) {
-        if let Role::Single(_) = self.role
-            && self.router.slot(ChoiceIndex(0)).is_none()
-            && self.router.closed().is_none()
-        {
-            let update = Update::default().with_choice(ChoiceIndex(0));
-            self.router.update(&update, &mut self.routed);
-            self.routed.clear_touched();
-        }
+        let last = EventIndex(self.decoder.events().saturating_sub(1));
+        self.routed.open_single(&mut self.router, last);
     }
 
     /// How the stream of this body alone ends.

@@ -7,12 +7,15 @@ use futures::{FutureExt, StreamExt, future::BoxFuture};
 use tokio::sync::Semaphore;
 use unbraid_core::{ChoiceIndex, ServerError, StreamError, TimedOut, Timeout, TransportError};
 
-use super::{BufferedAnswer, Launch, Launched, WholeAnswer};
+use super::{
+    BufferedAnswer, Launch, Launched, WholeAnswer,
+    whole::{Kind, as_stream, distinguish, one_read},
+};
 use crate::{
     api_error::ApiError,
     generation::{PartSource, Started, StartedPart},
     limits::MAX_FAN_OUT_REQUESTS,
-    upstream::ByteStream,
+    upstream::{Answer, ByteStream},
 };
 
 /// A request of its own for one choice, and why it has no answer.
@@ -132,13 +135,30 @@ impl Launch {
                     Err(error) => Refusal::Gateway(error),
                 });
             }
-            let mut headers = answer.headers.clone();
-            headers.remove(CONTENT_ENCODING);
-            let body = answer.into_decoded().map(move |read| {
+            let (headers, body) = single_body(answer).await.map_err(Refusal::Gateway)?;
+            let body = body.map(move |read| {
                 let _held = &permit;
                 read
             });
             Ok((headers, body.boxed()))
+        }
+    }
+}
+
+/// The body of an answer as an event stream, also if the provider does not stream.
+async fn single_body(answer: Answer) -> Result<(HeaderMap, ByteStream), ApiError> {
+    let mut headers = answer.headers.clone();
+    headers.remove(CONTENT_ENCODING);
+    if answer.is_content_type("text/event-stream") {
+        return Ok((headers, answer.into_decoded()));
+    }
+    match distinguish(answer).await? {
+        Kind::Stream(body) => Ok((headers, body)),
+        Kind::Json(whole) => {
+            let whole = whole.buffered().await?;
+            // Anything but a completion is an error of the provider, which the core reads.
+            let body = as_stream(&whole.body).unwrap_or(whole.body);
+            Ok((whole.headers, one_read(body)))
         }
     }
 }

@@ -8,7 +8,11 @@ use std::{
 use tokio::time::Instant;
 
 use super::Tick;
-use crate::{config::Options, limits::IDLE_END, seldom::Timer};
+use crate::{
+    config::Options,
+    limits::{IDLE_END, MIN_READ_REPORT},
+    seldom::Timer,
+};
 
 /// The deadlines.
 pub(super) struct Clock {
@@ -18,6 +22,8 @@ pub(super) struct Clock {
     orphan_after: Option<Duration>,
     last_renewal: Instant,
     orphaned_since: Option<Instant>,
+    /// When another gateway last reported a reader.
+    read_elsewhere: Option<Instant>,
     lingers_since: Option<Instant>,
     timer: Timer,
 }
@@ -44,6 +50,7 @@ impl Clock {
             orphan_after,
             last_renewal: now,
             orphaned_since: None,
+            read_elsewhere: None,
             lingers_since: None,
             timer: Timer::default(),
         }
@@ -56,6 +63,20 @@ impl Clock {
     /// Whether events wait for more before they are appended.
     pub(super) fn lingers(&self) -> bool {
         !self.linger.is_zero()
+    }
+
+    /// Another gateway has a reader.
+    pub(super) fn read_elsewhere(&mut self) {
+        self.read_elsewhere = Some(Instant::now());
+    }
+
+    /// When the generation has had no reader for too long, here and elsewhere.
+    fn orphaned_at(&self) -> Option<Instant> {
+        let here = self.orphaned_since?.checked_add(self.orphan_after?)?;
+        // The next report may be one period late.
+        let elsewhere = self.orphan_after?.max(3 * MIN_READ_REPORT);
+        let elsewhere = self.read_elsewhere.and_then(|at| at.checked_add(elsewhere));
+        Some(elsewhere.map_or(here, |elsewhere| here.max(elsewhere)))
     }
 
     /// Waits for the next deadline.
@@ -89,7 +110,6 @@ impl Clock {
             since => since,
         };
         let after = |from: Instant, after: Duration| from.checked_add(after);
-        let orphaned = self.orphan_after.zip(self.orphaned_since);
         let deadlines = [
             after(self.last_renewal, self.renew_every).map(|at| (at, Tick::Renew)),
             finished_since
@@ -98,9 +118,7 @@ impl Clock {
             silent_since
                 .and_then(|since| after(since, self.idle_timeout))
                 .map(|at| (at, Tick::TimedOut)),
-            orphaned
-                .and_then(|(wait, since)| after(since, wait))
-                .map(|at| (at, Tick::Orphaned)),
+            self.orphaned_at().map(|at| (at, Tick::Orphaned)),
             self.lingers_since
                 .and_then(|since| after(since, self.linger))
                 .map(|at| (at, Tick::Linger)),

@@ -23,6 +23,7 @@ impl Generation {
             }
             // The clock checks for readers at its next poll, which follows.
             Command::ReaderLeft => {}
+            Command::ReadElsewhere => self.clock.read_elsewhere(),
             Command::EndAsLost => self.abort(End::ProducerLost, &StreamError::Lost),
         }
     }
@@ -119,7 +120,7 @@ impl Generation {
             upstream: UpstreamState::closed,
         };
         let open: Vec<ChoiceIndex> = self.open_choices();
-        for choice in open {
+        for &choice in &open {
             let identity = &self.identity;
             let log = &mut self.keeper.events;
             let mut parts = self.parts.iter_mut().rev();
@@ -130,7 +131,16 @@ impl Generation {
             }
             self.metrics.choice_cancelled(UpstreamState::closed);
         }
-        self.end_as_cancelled();
+        // A choice with a finish reason ends as `finished` all the same. If no other was open, the stream was not cancelled.
+        let is_cancelled = |index: &ChoiceIndex| {
+            let choice = self.choices().find(|choice| choice.index == *index);
+            choice.is_none_or(|choice| choice.end == Some(End::Cancelled))
+        };
+        let end = match open.iter().any(is_cancelled) {
+            true => End::Cancelled,
+            false => self.merged_end(),
+        };
+        self.end_as(end);
         cancelled
     }
 
@@ -156,13 +166,14 @@ impl Generation {
             .any(|choice| choice.end == Some(End::Cancelled));
         let closes = any_cancelled && self.end.is_none() && self.open_choices().is_empty();
         if closes && !self.has_read_all() {
-            self.end_as_cancelled();
+            self.end_as(self.merged_end());
         }
         closes
     }
 
-    fn end_as_cancelled(&mut self) {
-        self.end = Some(End::Cancelled);
+    /// Closes the upstream, because a cancel has left no choice open.
+    fn end_as(&mut self, end: End) {
+        self.end = Some(end);
         self.start = None;
         self.singles = None;
         self.release_held();

@@ -41,7 +41,9 @@ impl Generation {
     /// Writes the last events, and seals the log.
     pub(super) async fn close(&mut self) {
         let usage = self.usage();
-        if self.is_fan_out && self.end.is_none() && self.wants_usage && !usage.is_null() {
+        let is_whole = |end| matches!(end, End::Finished | End::DoneWithoutFinish);
+        let has_usage = self.wants_usage && !usage.is_null();
+        if self.is_fan_out && has_usage && self.end.is_none_or(is_whole) {
             let chunk = rewrite::usage_chunk(&self.identity.metadata, &usage);
             self.keeper
                 .events
@@ -96,8 +98,9 @@ impl Generation {
         }
     }
 
-    /// A fan-out has failed only if every choice has.
-    fn merged_end(&self) -> End {
+    /// The end that follows from those of the choices. A stream has failed, or was cancelled, only if no choice has finished:
+    /// it does not matter which of them was the last.
+    pub(super) fn merged_end(&self) -> End {
         let ends = || self.choices().filter_map(|choice| choice.end);
         let best = ends().find(|end| *end == End::Finished);
         let best = best.or_else(|| ends().find(|end| *end == End::DoneWithoutFinish));

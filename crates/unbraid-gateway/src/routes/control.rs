@@ -1,6 +1,6 @@
 //! Cancelling and erasing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -9,7 +9,7 @@ use axum::{
 };
 use futures::StreamExt;
 use serde_json::json;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{Command, End, LogStatus, Seq, StreamId};
 
@@ -24,6 +24,9 @@ use crate::{
     api_error::ApiError, gateway::Gateway, limits::CANCEL_TIMEOUT, metrics::UpstreamState,
     streams::Cancelled, view::StreamView,
 };
+
+/// How long gateways that share a log have to read the end of a running stream before it is erased: their readers get it, too.
+const ERASE_GRACE: Duration = Duration::from_millis(250);
 
 /// `DELETE /v1/streams/{id}/choices/{i}`
 pub(super) async fn cancel_choice(
@@ -99,7 +102,11 @@ pub(super) async fn erase(
     let (id, found) = access::find(&gateway, &parts, &id, Action::Own).await?;
     if found.view.journal().end().is_none() {
         request_cancel(&gateway, &id, None).await?;
-        wait_for(&found.view, |view| view.journal().end().is_some()).await;
+        let has_ended = wait_for(&found.view, |view| view.journal().end().is_some()).await;
+        // The readers of a log in this process have the end already.
+        if has_ended && gateway.memory().is_none() {
+            sleep(ERASE_GRACE).await;
+        }
     }
     let erased = gateway.inner.store.erase(&id).await;
     erased.map_err(|error| gateway.inner.views.failed(error))?;

@@ -20,7 +20,7 @@ use crate::{
     gateway::Gateway,
     metrics::ViewKind,
     reader::{ReaderArgs, ReaderBody},
-    streams::ReaderPermit,
+    streams::{self, ReaderPermit},
     view::{
         Format, Opened, RequestHeaders, Start, StreamView, Target, ViewError, ViewReader,
         ViewRequest,
@@ -78,7 +78,7 @@ async fn events(
     let mut response = if parts.method == Method::HEAD {
         Response::new(Body::empty())
     } else {
-        let permit = gateway.inner.streams.connect(id)?;
+        let permit = streams::connect(gateway, id, view)?;
         let kind = match request.target {
             Target::Combined => ViewKind::combined,
             Target::Choice { .. } => ViewKind::choice,

@@ -5,6 +5,7 @@ mod cache;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use cache::{CutCache, FrameCache};
@@ -70,6 +71,12 @@ impl StreamView {
     /// The view of a stream of another gateway. The copy ends with the view.
     pub(crate) fn with_follower(follower: Follower, meta: Arc<Meta>) -> Arc<Self> {
         Self::with_journal(follower.journal().clone(), Some(follower), meta)
+    }
+
+    /// After how long without a reader another gateway cancels the stream, if it does.
+    pub(crate) fn orphaned_elsewhere_after(&self) -> Option<Duration> {
+        let is_running = self.follower.is_some() && self.journal.end().is_none();
+        self.meta.orphan_after.filter(|_| is_running)
     }
 
     fn with_journal(journal: Journal, follower: Option<Follower>, meta: Arc<Meta>) -> Arc<Self> {

@@ -1,5 +1,7 @@
 //! Section 5: control.
 
+mod ends;
+
 use serde_json::{Value, json};
 
 use crate::{

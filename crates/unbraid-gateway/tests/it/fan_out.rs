@@ -1,5 +1,6 @@
 //! Section 6: fan-out.
 
+mod answers;
 mod counted;
 mod held;
 mod silence;

@@ -2,7 +2,9 @@
 //! log or to one of them costs no reader an event.
 
 mod claims;
+mod erase;
 mod failures;
+mod orphans;
 
 use std::{sync::Arc, time::Duration};
 

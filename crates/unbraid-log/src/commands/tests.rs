@@ -90,8 +90,10 @@ async fn receivers_in_several_tasks_lose_nothing_and_keep_the_order() {
     for taken in taken {
         all.extend(taken.await.unwrap().into_iter().map(|(id, command)| {
             assert_eq!(id, other);
-            let Command::Cancel(choice) = command;
-            choice.unwrap().0
+            let Command::Cancel(Some(choice)) = command else {
+                panic!("{command:?}");
+            };
+            choice.0
         }));
     }
     all.sort_unstable();

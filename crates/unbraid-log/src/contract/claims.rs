@@ -116,6 +116,7 @@ pub(super) async fn commands_reach_the_producer_in_order(engine: &dyn Engine) {
     let other = engine.gateway().await;
     let sent = [
         Command::Cancel(Some(ChoiceIndex(1))),
+        Command::Read,
         Command::Cancel(Some(ChoiceIndex(0))),
         Command::Cancel(None),
     ];
@@ -139,7 +140,7 @@ pub(super) async fn commands_reach_the_producer_in_order(engine: &dyn Engine) {
     assert_eq!(received, sent);
     stream.seal(End::Cancelled).await;
     assert_eq!(
-        other.send_command(&stream.id, sent[2]).await,
+        other.send_command(&stream.id, sent[3]).await,
         Ok(()),
         "it is dropped"
     );

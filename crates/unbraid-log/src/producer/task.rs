@@ -44,6 +44,8 @@ pub(super) struct ProducerTask {
     current: Option<Record>,
     pending: Vec<Record>,
     end: Option<StreamEnd>,
+    /// Whether the log has acknowledged its end.
+    is_sealed: bool,
     /// The end that the log has, or why it has none.
     log_end: Option<Result<StreamEnd, LogError>>,
     refusal: Option<LogError>,
@@ -78,6 +80,7 @@ impl ProducerTask {
             current: None,
             pending: Vec::new(),
             end: None,
+            is_sealed: false,
             log_end: None,
             refusal: None,
             gives_up_at: None,
@@ -219,6 +222,7 @@ impl ProducerTask {
             }
             Outcome::Sealed(writer, result) => {
                 self.writer = Some(writer);
+                self.is_sealed |= result.is_ok();
                 self.machine.sealed(result.as_ref().copied(), now);
                 result.map_or_else(|error| self.note(error), drop);
             }
@@ -234,7 +238,11 @@ impl ProducerTask {
         self.machine.checked(result.as_ref(), now);
         match result {
             Ok(LogStatus::Ended { end, .. }) => self.log_end = Some(Ok(end)),
-            Ok(LogStatus::Expired { .. }) => self.log_end = Some(Err(LogError::Expired)),
+            Ok(LogStatus::Expired { .. }) => {
+                // Erased as soon as it had ended: the log has had everything, and readers here get it to its end.
+                let own = self.own_end().filter(|_| self.is_sealed);
+                self.log_end = Some(own.ok_or(LogError::Expired));
+            }
             Ok(LogStatus::Running { .. } | LogStatus::Unknown) | Err(_) => {}
         }
     }

@@ -34,7 +34,14 @@ impl Decoded<'_> {
             routed.has_dropped |= update
                 .choice
                 .is_some_and(|choice| discarded.contains(&choice));
+            // Nothing can open once the body has ended.
+            if update.choice.is_none() && (update.error.is_some() || update.done) {
+                routed.open_single(router, update.event_index);
+            }
             router.update(update, *routed);
+            if let Some(choice) = update.choice {
+                routed.note(choice);
+            }
         });
     }
 }
@@ -89,7 +96,16 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
     let usage_only = touched.is_empty() && written.routed.has_usage;
     if let Role::Single(index) = written.role {
         // The usage of all bodies is summed at the end.
-        if !usage_only && let Some(chunk) = C::merged(payload, index, &written.identity.metadata) {
+        if usage_only {
+            return;
+        }
+        let refused = written.routed.refused();
+        let rest = match refused {
+            [] => None,
+            _ => C::without_choices(payload, refused),
+        };
+        let payload = rest.as_deref().unwrap_or(payload);
+        if let Some(chunk) = C::merged(payload, index, &written.identity.metadata) {
             push(log, touched, name, chunk.as_bytes());
         }
         return;

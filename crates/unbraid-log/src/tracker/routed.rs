@@ -1,8 +1,8 @@
 //! Receives the router's decisions: which choices the current event concerns, and which of them end.
 
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Position, Sequenced, Text, Update,
-    internal::{ChoiceSink, Delta},
+    ChoiceEnd, ChoiceIndex, CompletionKind, EventIndex, Position, Sequenced, Text, Update,
+    internal::{ChoiceSink, Delta, Router},
 };
 
 use super::TrackedChoice;
@@ -10,27 +10,33 @@ use crate::{End, Event, RecordBuilder};
 
 #[derive(Debug)]
 pub(super) struct Routed {
-    /// The index that every choice of the body gets, if the body has one choice only.
+    /// The index that the choice of the body gets, if the body has one choice only.
     single: Option<ChoiceIndex>,
+    /// The body's own index of its first choice.
+    wire_index: Option<ChoiceIndex>,
     choices: Vec<TrackedChoice>,
     touched: Vec<ChoiceIndex>,
     /// Slots that ended with the current event.
     ended: Vec<usize>,
     /// Whether the current event contains usage.
     pub(super) has_usage: bool,
-    /// Whether the current event contains a delta of a cancelled choice.
+    /// Whether the current event contains a delta of a choice that is dropped.
     pub(super) has_dropped: bool,
+    /// The choices of the current event that are not the one that was requested.
+    refused: Vec<ChoiceIndex>,
 }
 
 impl Routed {
     pub(super) fn new(single: Option<ChoiceIndex>) -> Self {
         Self {
             single,
+            wire_index: None,
             choices: Vec::new(),
             touched: Vec::new(),
             ended: Vec::new(),
             has_usage: false,
             has_dropped: false,
+            refused: Vec::new(),
         }
     }
 
@@ -38,10 +44,38 @@ impl Routed {
         self.touched.clear();
         self.has_usage = false;
         self.has_dropped = false;
+        self.refused.clear();
+    }
+
+    /// Notes a choice of an update of the current event, after the router has routed it.
+    pub(super) fn note(&mut self, choice: ChoiceIndex) {
+        if self.single.is_some() && self.wire_index != Some(choice) {
+            self.has_dropped = true;
+            self.refused.push(choice);
+        }
+    }
+
+    /// The body's own index of its first choice.
+    pub(super) fn wire_index(&self) -> Option<ChoiceIndex> {
+        self.wire_index
+    }
+
+    /// The choices of the current event that are not the one that was requested.
+    pub(super) fn refused(&self) -> &[ChoiceIndex] {
+        &self.refused
     }
 
     pub(super) fn clear_touched(&mut self) {
         self.touched.clear();
+    }
+
+    /// Opens the choice of a body that has one choice only, and ends without it. Otherwise nobody would learn how it ended.
+    pub(super) fn open_single(&mut self, router: &mut Router, event: EventIndex) {
+        if self.single.is_some() && self.wire_index.is_none() && router.closed().is_none() {
+            let update = Update::default().with_event_index(event);
+            router.update(&update.with_choice(ChoiceIndex(0)), self);
+            self.clear_touched();
+        }
     }
 
     /// The choices that the current event concerns, in the order of its entries.
@@ -108,6 +142,7 @@ impl Routed {
 
 impl ChoiceSink for Routed {
     fn open(&mut self, _slot: usize, index: ChoiceIndex, _kind: CompletionKind) {
+        self.wire_index.get_or_insert(index);
         self.choices.push(TrackedChoice {
             index: self.single.unwrap_or(index),
             finish_reason: None,

@@ -363,6 +363,23 @@ async fn an_erased_stream_ends_its_producer() {
     );
 }
 
+/// Another gateway erases a stream as soon as it sees the end, which may be before the producer does.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_erased_once_it_has_ended_ends_for_its_readers_too() {
+    let mut running = start().await;
+    let other = running.engine.gateway();
+    running.push_flushed(3).await;
+    let answer = Duration::from_millis(400);
+    running.log.set(Fault::SlowAnswer(answer));
+    running.producer.finish(StreamEnd::new(End::Cancelled));
+    sleep(answer / 2).await;
+    assert_eq!(running.engine.end(&running.id), Some(End::Cancelled));
+    other.erase(&running.id).await.unwrap();
+    timeout(PATIENCE, running.producer.sealed()).await.unwrap();
+    assert_eq!(running.local_end(), Some(End::Cancelled));
+    assert_eq!((running.released(), running.producer.failure()), (3, None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn with_the_policy_fail_a_stream_ends_with_its_log_and_nothing_was_delivered_that_it_does_not_have()
  {

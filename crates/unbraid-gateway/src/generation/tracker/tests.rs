@@ -17,6 +17,7 @@ fn trace<'b>(role: Role, reads: impl IntoIterator<Item = &'b [u8]>) -> Vec<Strin
     for read in reads {
         tracker.feed(read, &mut identity, &mut log);
     }
+    tracker.open_single();
     tracker.finish(None, &mut identity, &mut log);
     entries(log)
 }
@@ -98,6 +99,41 @@ fn a_body_of_a_fan_out_gives_its_own_choice_and_says_that_it_failed() {
             "end 3 interrupted None"
         ]
     );
+}
+
+#[test]
+fn a_body_of_a_fan_out_without_a_chunk_ends_its_choice_all_the_same() {
+    let single = Role::Single(ChoiceIndex(3));
+    let error = "data: {\"error\":{\"message\":\"overloaded\"}}\n\n";
+    for (body, end) in [(error, "server_error"), ("", "interrupted")] {
+        let lines = trace(single, [body.as_bytes()]);
+        assert_eq!(lines, ["synthetic [3]", &format!("end 3 {end} None")]);
+    }
+    let lines = trace(single, [&b"data: [DONE]\n\n"[..]]);
+    assert_eq!(lines, ["end 3 done_without_finish None"]);
+}
+
+/// No answer is mixed with another one, whatever their indices are.
+#[test]
+fn of_several_choices_for_one_request_the_first_counts() {
+    let both = concat!(
+        "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"y\"}},",
+        "{\"index\":7,\"delta\":{\"content\":\"b\"}}]}\n\n"
+    );
+    let finish = "data: {\"choices\":[{\"index\":7,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let done = "data: [DONE]\n\n";
+    let body = [&text(7), &text(1), both, &text(0), finish, &text(1), done].concat();
+    let expected = [
+        "[3] {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"a\"}}]}",
+        "[3] {\"choices\":[{\"index\":3,\"delta\":{\"content\":\"b\"}}]}",
+        "[3] {\"choices\":[{\"index\":3,\"delta\":{},\"finish_reason\":\"stop\"}]}",
+        "end 3 finished Some(\"stop\")",
+    ];
+    let single = Role::Single(ChoiceIndex(3));
+    assert_eq!(trace(single, [body.as_bytes()]), expected);
+    // A body without an end mark, too.
+    let body = body.replace(done, "");
+    assert_eq!(trace(single, [body.as_bytes()]), expected);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::{
         read::{no_content, reader_body},
         status, stream_url,
     },
-    streams::ReaderPermit,
+    streams::{self, ReaderPermit},
     view::{Opened, ViewRequest},
 };
 
@@ -61,7 +61,7 @@ impl Attach<'_> {
             reader,
         } = self;
         let found = gateway.inner.views.find(&id, |_| true).await?;
-        let connect = || gateway.inner.streams.connect(&id);
+        let connect = || streams::connect(gateway, &id, &found.view);
         let mut response = match form {
             Form::Events(after) => match found.view.open(&ViewRequest::of_post(after))? {
                 Opened::Complete => no_content(),

@@ -48,7 +48,8 @@ impl Opening {
             .with_model(request.model_field())
             .with_n(n.then_some(choices))
             .with_fan_out(self.fan_out)
-            .with_claim(self.claim.clone());
+            .with_claim(self.claim.clone())
+            .with_orphan_after(self.orphan_after);
         let log = open_log(gateway, &self.id, meta).await;
         let log = log.map_err(|error| inner.views.failed(error))?;
         let (registration, commands) =

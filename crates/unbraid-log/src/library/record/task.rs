@@ -184,6 +184,8 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
         match command {
             Command::Cancel(Some(choice)) => self.cancel(choice),
             Command::Cancel(None) => self.abort(End::Cancelled, StreamError::Cancelled),
+            // A recording does not depend on its readers.
+            Command::Read => {}
         }
     }
 

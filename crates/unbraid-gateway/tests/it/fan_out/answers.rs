@@ -1,0 +1,111 @@
+//! Answers to single requests that are not one streamed choice.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    Json, Reader, Upstream, chunk, finish, json_body, request, send, start, stream_of,
+};
+
+/// A provider that does not stream, and knows no `n`.
+fn whole(text: &str) -> String {
+    let message = json!({"role": "assistant", "content": text});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+    json!({"id": "w", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+        .to_string()
+}
+
+/// A client that asked for a stream reads deltas, whatever the provider sends.
+#[tokio::test]
+async fn whole_answers_become_chunks() {
+    let upstream = Upstream::script(|seen, _| match seen.json().get("n") {
+        Some(_) => json_body(
+            400,
+            r#"{"error":{"message":"n is not supported","param":"n"}}"#,
+        ),
+        None => json_body(200, &whole("Hi")),
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    // The second time the model is known.
+    for fan_out in ["always", "auto", "auto"] {
+        let post = gateway.post(request(2)).header("x-stream-fan-out", fan_out);
+        let mut reader = Reader::new(send(post).await);
+        let mut events = reader.rest().await;
+        assert_eq!(events.pop().unwrap().data, "[DONE]");
+        let mut entries = Vec::new();
+        for event in &events {
+            let chunk = event.json();
+            assert_eq!(chunk["object"], "chat.completion.chunk");
+            entries.push(chunk["choices"][0].clone());
+        }
+        entries.sort_by_key(|entry| entry["index"].as_u64());
+        let delta = json!({"role": "assistant", "content": "Hi"});
+        let entry =
+            |index: u32| json!({"index": index, "finish_reason": "stop", "delta": delta.clone()});
+        assert_eq!(entries, [entry(0), entry(1)], "{fan_out}");
+        let id = reader.header("x-stream-id").unwrap().to_owned();
+        let path = format!("/v1/streams/{id}/choices/1");
+        let choice = gateway.view(&path).await.rest().await;
+        assert_eq!(choice[0].text(), "Hi");
+    }
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_is_an_error_is_the_error_of_its_choice() {
+    let upstream = Upstream::script(|_, ordinal| match ordinal {
+        0 => json_body(200, r#"{"error":{"message":"overloaded"}}"#),
+        _ => json_body(200, &whole("Hi")),
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let post = gateway
+        .post(request(2))
+        .header("x-stream-fan-out", "always");
+    let mut reader = Reader::new(send(post).await);
+    assert_eq!(reader.rest().await.last().unwrap().data, "[DONE]");
+    let id = reader.header("x-stream-id").unwrap().to_owned();
+    let status: Value = gateway.ended(&id).await;
+    let choices = status["choices"].as_array().unwrap();
+    let mut ends: Vec<_> = choices
+        .iter()
+        .map(|choice| choice["end"].as_str())
+        .collect();
+    ends.sort_unstable();
+    assert_eq!(ends, [Some("finished"), Some("server_error")]);
+}
+
+/// The first of them is the answer, and it is not mixed with the others.
+#[tokio::test]
+async fn several_choices_for_one_request_are_not_mixed() {
+    let message = |index: u32, text: &str| json!({"index": index, "message": {"content": text}, "finish_reason": "stop"});
+    let choices = [message(0, "Red is warm."), message(1, "Blue is cold.")];
+    let whole = json!({"id": "w", "object": "chat.completion", "created": 1, "model": "m", "choices": choices});
+    let events = [
+        chunk(0, "Red "),
+        chunk(1, "Blue "),
+        chunk(0, "is warm."),
+        chunk(1, "is cold."),
+        finish(0),
+        finish(1),
+        "[DONE]".to_owned(),
+    ];
+    for answer in [stream_of(&events), json_body(200, &whole.to_string())] {
+        let upstream = Upstream::steps(answer).await;
+        let gateway = start(&upstream).await;
+        let post = gateway
+            .post(request(2))
+            .header("x-stream-fan-out", "always");
+        let mut reader = Reader::new(send(post).await);
+        assert_eq!(reader.rest().await.last().unwrap().data, "[DONE]");
+        assert!(!reader.text.contains("Blue"), "{}", reader.text);
+        let id = reader.header("x-stream-id").unwrap().to_owned();
+        let path = format!("/v1/streams/{id}/events?stream=false");
+        let whole: Value = send(gateway.get(&path)).await.value().await;
+        for choice in whole["choices"].as_array().unwrap() {
+            assert_eq!(choice["message"]["content"], "Red is warm.");
+        }
+        let status = gateway.ended(&id).await;
+        assert_eq!(status["end"], "finished");
+        assert_eq!(status["choices"].as_array().unwrap().len(), 2);
+    }
+}
