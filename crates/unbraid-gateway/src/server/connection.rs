@@ -38,6 +38,7 @@ use super::{
     guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
     preface,
+    request_body::RequestBody,
 };
 use crate::{
     gateway::GatewayService,
@@ -52,6 +53,8 @@ pub(super) struct Connection {
     pub(super) tls: MaybeTls,
     pub(super) stall: Duration,
     pub(super) stalls: Stalls,
+    /// Bytes of a request's body that are discarded at most.
+    pub(super) max_discarded: usize,
     pub(super) drained: watch::Receiver<bool>,
 }
 
@@ -79,9 +82,9 @@ impl Activity {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being answered, or whose body is being read.
 #[derive(Debug)]
-struct ActiveRequest(Arc<Activity>);
+pub(super) struct ActiveRequest(Arc<Activity>);
 
 impl ActiveRequest {
     fn new(activity: &Arc<Activity>, version: Version) -> Self {
@@ -91,6 +94,13 @@ impl ActiveRequest {
         activity.active.fetch_add(1, Ordering::AcqRel);
         activity.started.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(activity))
+    }
+}
+
+impl Clone for ActiveRequest {
+    fn clone(&self) -> Self {
+        self.0.active.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -157,6 +167,7 @@ impl Connection {
         let Self {
             service,
             stalls,
+            max_discarded,
             mut drained,
             ..
         } = self;
@@ -166,7 +177,8 @@ impl Connection {
         };
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
-            let (answer, stalls) = (service.clone().call(request.map(Body::new)), stalls.clone());
+            let request = RequestBody::wrap(request, max_discarded, &active);
+            let (answer, stalls) = (service.clone().call(request), stalls.clone());
             async move {
                 let response: Response<Body> = answer.await?;
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {

@@ -21,3 +21,4 @@ mod reports;
 mod shared;
 mod support;
 mod tls;
+mod unread;
