@@ -233,7 +233,8 @@ fn http1() -> http1::Builder {
         .timer(TokioTimer::new())
         // The socket has its own timeout for heads, which does not close idle connections.
         .header_read_timeout(None)
-        // It bounds the head of a request, and the bytes that are queued for a reader.
+        .max_header_size(MAX_HEAD_BYTES)
+        // It bounds the memory of a head, which may be twice as much, and the bytes that are queued for a reader.
         .max_buf_size(MAX_HEAD_BYTES.max(MAX_WRITE_BYTES))
         .writev(false);
     builder

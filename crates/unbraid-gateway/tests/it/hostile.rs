@@ -62,11 +62,17 @@ async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
 async fn a_head_of_more_than_64_kib_is_refused() {
     let upstream = Upstream::steps(Vec::new()).await;
     let gateway = start(&upstream).await;
-    let mut head = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ".to_vec();
-    head.extend(std::iter::repeat_n(b'x', 100_000));
-    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
-    let _refused = socket.write_all(&head).await;
-    assert!(answer(socket).await.starts_with("HTTP/1.1 431"));
+    let start = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: ";
+    let lengths = [(65_536, 200), (65_537, 431), (66_000, 431), (100_000, 431)];
+    for (length, status) in lengths {
+        let value = "x".repeat(length - start.len() - "\r\n\r\n".len());
+        let head = format!("{start}{value}\r\n\r\n");
+        let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+        let _refused = socket.write_all(head.as_bytes()).await;
+        let answer = answer(socket).await;
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{length}: {answer}");
+    }
 }
 
 #[tokio::test]
