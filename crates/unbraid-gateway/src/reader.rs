@@ -5,7 +5,6 @@ pub(crate) mod stalls;
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -50,7 +49,7 @@ pub(crate) struct ReaderBody {
     /// Ready when the gateway drains; `None` for the body of a POST, which continues.
     drain: Option<(Seldom, Pin<Box<WaitForCancellationFutureOwned>>)>,
     timer: Timer,
-    progress: Arc<Progress>,
+    progress: Progress,
     /// Why the view closes before its end.
     closed: Option<DisconnectReason>,
     is_over: bool,
@@ -71,7 +70,7 @@ impl ReaderBody {
             closes_at: args.max_age.and_then(|age| now.checked_add(age)),
             drain: (!is_post).then(|| (Seldom::default(), Box::pin(args.drain.cancelled_owned()))),
             timer: Timer::default(),
-            progress: args.stalls.register(),
+            progress: args.stalls.progress(),
             closed: None,
             is_over: false,
         }

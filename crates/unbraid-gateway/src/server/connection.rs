@@ -23,6 +23,8 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+#[cfg(any(target_os = "android", target_os = "linux"))]
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -118,6 +120,8 @@ impl Connection {
     pub(super) async fn serve(mut self, socket: TcpStream) {
         // Nagle's algorithm would delay each small delta until the previous one is acknowledged.
         let _slower: std::io::Result<()> = socket.set_nodelay(true);
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        bound_unsent(&socket);
         // Below TLS, which accepts data that the socket does not.
         let socket = GuardedWrites::new(socket, self.stall);
         let served = match self.tls.take() {
@@ -225,6 +229,17 @@ async fn drive<C: Future>(
         }
     })
     .await;
+}
+
+/// Lets a socket accept data again as soon as its peer has read a little.
+///
+/// Linux queues megabytes for a peer that reads slowly, and calls the socket writable once a third of them has left. Until
+/// then a reader that never pauses would look like one that does not read. Bytes that were sent and not acknowledged do not
+/// count here, so a fast reader is not slowed down. On other systems a socket is writable once little of it is free.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+fn bound_unsent(socket: &TcpStream) {
+    let bytes = u32::try_from(MAX_WRITE_BYTES).unwrap_or(u32::MAX);
+    let _unbounded: std::io::Result<()> = SockRef::from(socket).set_tcp_notsent_lowat(bytes);
 }
 
 fn http1() -> http1::Builder {
