@@ -14,9 +14,13 @@ pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the rest of a body is read and discarded whose request has been answered, so that its client sees the answer.
-pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Half as long as a body may take.
+pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes that are discarded of such a body, beyond those that a body may have. Few requests are larger, and their clients
+/// How long nothing of it may arrive meanwhile. Most clients that stop to send have seen the answer.
+pub(crate) const DISCARD_IDLE: Duration = Duration::from_secs(5);
+
+/// Bytes that are discarded of it, beyond those that a body may have. Few requests are larger, and their clients
 /// have to look for an answer while they send.
 pub(crate) const DISCARD_BYTES: usize = 32 * 1024 * 1024;
 

@@ -16,7 +16,7 @@ use hyper::{Request, Version, body::Incoming, header::EXPECT};
 use tokio::{runtime::Handle, time::timeout};
 
 use super::connection::ActiveRequest;
-use crate::limits::DISCARD_TIMEOUT;
+use crate::limits::{DISCARD_IDLE, DISCARD_TIMEOUT};
 
 /// A body that discards what is left of it when it is dropped, within limits.
 pub(super) struct RequestBody {
@@ -94,7 +94,7 @@ impl Drop for RequestBody {
 async fn discard(mut incoming: Incoming, max: usize, _active: ActiveRequest) {
     let mut left = max;
     let discarded = async {
-        while let Some(Ok(frame)) = incoming.frame().await {
+        while let Ok(Some(Ok(frame))) = timeout(DISCARD_IDLE, incoming.frame()).await {
             let length = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(length) {
                 Some(rest) => left = rest,
