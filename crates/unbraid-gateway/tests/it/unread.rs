@@ -138,7 +138,7 @@ async fn the_rest_of_a_body_is_awaited_for_a_few_seconds_only() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_is_not_read_for_ever() {
+async fn a_body_that_never_ends_is_read_up_to_a_limit() {
     let gateway = start().await;
     let mut socket = TcpStream::connect(gateway.address).await.unwrap();
     let head = head("POST", "/v1/other", "x-a: b", "transfer-encoding: chunked");
