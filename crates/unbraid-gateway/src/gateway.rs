@@ -29,7 +29,7 @@ use crate::{
     fan_out::models::SingleChoiceModels,
     generation::Supervisor,
     idempotency::PendingRequests,
-    limits::{CHECK_TIMEOUT, MIN_LINK_SECRET},
+    limits::{CHECK_TIMEOUT, DISCARD_BYTES, MIN_LINK_SECRET},
     metrics::Metrics,
     reader::stalls::Stalls,
     routes,
@@ -239,6 +239,12 @@ impl Gateway {
 
     pub(crate) fn reader_stall(&self) -> Duration {
         self.inner.options.reader_stall
+    }
+
+    /// Bytes of a refused request's body that are read: a body that is not much too large is.
+    pub(crate) fn max_discarded(&self) -> usize {
+        let max_body = self.inner.options.max_body;
+        max_body.saturating_add(DISCARD_BYTES)
     }
 
     pub(crate) fn drain_timeout(&self) -> Duration {

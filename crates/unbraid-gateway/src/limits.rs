@@ -13,6 +13,17 @@ pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// How long the body of a request may take.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long the rest of a body is read and discarded whose request has been answered, so that its client sees the answer.
+/// Half as long as a body may take.
+pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long nothing of it may arrive meanwhile. Most clients that stop to send have seen the answer.
+pub(crate) const DISCARD_IDLE: Duration = Duration::from_secs(5);
+
+/// Bytes that are discarded of it, beyond those that a body may have. Few requests are larger, and their clients
+/// have to look for an answer while they send.
+pub(crate) const DISCARD_BYTES: usize = 32 * 1024 * 1024;
+
 /// The least that hyper reads the bytes of a connection into.
 pub(crate) const READ_BUFFER_BYTES: usize = 8 * 1024;
 

@@ -5,7 +5,6 @@ pub(crate) mod stalls;
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -31,6 +30,7 @@ pub(crate) struct ReaderArgs {
     pub(crate) kind: ViewKind,
     /// Whether the reader continues after a cursor.
     pub(crate) resumed: bool,
+    /// Zero for no pings.
     pub(crate) ping: Duration,
     /// After how long the view closes; `None` for the body of a POST.
     pub(crate) max_age: Option<Duration>,
@@ -46,13 +46,13 @@ pub(crate) struct ReaderBody {
     permit: ReaderPermit,
     kind: ViewKind,
     metrics: Metrics,
-    ping: Duration,
+    ping: Option<Duration>,
     last_write: Instant,
     closes_at: Option<Instant>,
     /// Ready when the gateway drains; `None` for the body of a POST, which continues.
     drain: Option<(Seldom, Pin<Box<WaitForCancellationFutureOwned>>)>,
     timer: Timer,
-    progress: Arc<Progress>,
+    progress: Progress,
     /// Why the view closes before its end.
     closed: Option<DisconnectReason>,
     is_over: bool,
@@ -70,12 +70,12 @@ impl ReaderBody {
             permit: args.permit,
             kind: args.kind,
             metrics: args.metrics,
-            ping: args.ping.max(Duration::from_millis(1)),
+            ping: Some(args.ping).filter(|ping| !ping.is_zero()),
             last_write: now,
             closes_at: args.max_age.and_then(|age| now.checked_add(age)),
             drain: (!is_post).then(|| (Seldom::default(), Box::pin(args.drain.cancelled_owned()))),
             timer: Timer::default(),
-            progress: args.stalls.register(),
+            progress: args.stalls.progress(),
             closed: None,
             is_over: false,
             _gateway: args.gateway,
@@ -98,7 +98,7 @@ impl ReaderBody {
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
         let mut now = Instant::now();
         loop {
-            let ping_at = self.last_write.checked_add(self.ping);
+            let ping_at = self.ping.and_then(|ping| self.last_write.checked_add(ping));
             let next = ping_at.into_iter().chain(self.closes_at).min();
             let Some(next) = next else {
                 return Poll::Pending;

@@ -12,6 +12,12 @@ mod page;
 mod read;
 mod status;
 
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use axum::{
     Router,
     body::Body,
@@ -19,6 +25,8 @@ use axum::{
     middleware,
     routing::{any, get},
 };
+use bytes::Bytes;
+use http_body::Frame;
 use unbraid_log::StreamId;
 
 use crate::{api_error::ApiError, gateway::Gateway};
@@ -91,6 +99,33 @@ fn json_response(status: StatusCode, body: String) -> Response<Body> {
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// 204.
+fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::new(NoBody));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// The absence of a body whose length would say something. For an empty one axum adds `Content-Length: 0`, which a 204 must
+/// not have, and which is not the length that GET would send instead of HEAD (RFC 9110, 8.6).
+struct NoBody;
+
+impl http_body::Body for NoBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        true
+    }
 }
 
 /// Adds what identifies a stream, `X-Stream-Id` and `Link`, and whether it is kept in this gateway only.

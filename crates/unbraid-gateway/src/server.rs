@@ -5,6 +5,7 @@ mod guarded_io;
 mod guarded_writes;
 pub(crate) mod kill;
 mod preface;
+mod request_body;
 mod tls;
 mod workers;
 
@@ -188,6 +189,7 @@ impl Server {
             tls: self.tls.as_ref().map(tls::Acceptor::acceptor),
             stall: self.gateway.reader_stall(),
             stalls: self.gateway.inner.stalls.clone(),
+            max_discarded: self.gateway.max_discarded(),
             drained,
         }
     }

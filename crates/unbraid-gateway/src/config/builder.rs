@@ -140,7 +140,7 @@ options! {
     retries(retries: u32): retries;
     /// Sets whether the upstream is reached through the proxy that `HTTP_PROXY` and the like name: true unless set.
     proxy_from_env(enabled: bool): proxy_from_env;
-    /// Sets the silence after which a view sends a ping: 15 s unless set.
+    /// Sets the silence after which a view sends a ping: 15 s unless set; zero for no pings.
     ping(ping: Duration): ping;
     /// Sets after how long a view closes, so that its client resumes: 300 s unless set; `None` for never.
     max_connection_age(age: Option<Duration>): max_connection_age;

@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -38,7 +38,6 @@ pub(crate) struct Progress {
     /// When the last frame was given to the connection, in milliseconds since `base`, if the connection has not returned
     /// for more since then; else `WAITING`.
     written: AtomicU64,
-    has_stalled: AtomicBool,
     base: Instant,
     stall: Duration,
     switch: Option<CancellationToken>,
@@ -56,15 +55,20 @@ impl Stalls {
         }))
     }
 
-    /// Watches a new reader, whose connection runs in this task.
-    pub(crate) fn register(&self) -> Arc<Progress> {
-        let progress = Arc::new(Progress {
+    /// The progress of a new reader, whose connection runs in this task. Nobody watches it: a socket that takes a little at a
+    /// time asks for the next frame late.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
             written: AtomicU64::new(WAITING),
-            has_stalled: AtomicBool::new(false),
             base: self.0.base,
             stall: self.0.stall,
             switch: kill::current(),
-        });
+        }
+    }
+
+    /// The same, and disconnects the reader once it stalls.
+    pub(crate) fn register(&self) -> Arc<Progress> {
+        let progress = Arc::new(self.progress());
         let mut readers = self
             .0
             .readers
@@ -130,7 +134,7 @@ impl Progress {
         // A body that has nothing to write is not polled again while the socket still holds its last frame. Then only the
         // socket notices.
         let is_switched_off = self.switch.as_ref().is_some_and(|s| s.is_cancelled());
-        is_switched_off || self.has_stalled.load(Ordering::Relaxed) || self.is_stalling()
+        is_switched_off || self.is_stalling()
     }
 
     fn is_stalling(&self) -> bool {
@@ -147,7 +151,6 @@ impl Progress {
 
     fn check(&self) {
         if self.is_stalling()
-            && !self.has_stalled.swap(true, Ordering::Relaxed)
             && let Some(switch) = &self.switch
         {
             switch.cancel();
@@ -164,7 +167,6 @@ mod tests {
         let switch = CancellationToken::new();
         let progress = Progress {
             written: AtomicU64::new(WAITING),
-            has_stalled: AtomicBool::new(false),
             base: Instant::now(),
             stall: Duration::from_secs(1),
             switch: Some(switch.clone()),

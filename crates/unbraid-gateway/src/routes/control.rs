@@ -16,8 +16,8 @@ use unbraid_log::{Command, End, LogStatus, Seq, StreamId};
 use super::{
     Answer,
     access::{self, Action, ChoicePath, IdPath},
-    json_response,
-    read::{no_content, parse_index},
+    json_response, no_content,
+    read::parse_index,
     status,
 };
 use crate::{

@@ -26,8 +26,9 @@ pub(super) async fn models(State(gateway): State<Gateway>, request: Request) -> 
 /// Every path that is not the gateway's own.
 pub(super) async fn other(State(gateway): State<Gateway>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
-    let is_api = parts.uri.path().starts_with("/v1/");
-    let is_own = parts.uri.path().starts_with("/v1/streams");
+    let rest = parts.uri.path().strip_prefix("/v1/");
+    let is_api = rest.is_some();
+    let is_own = rest.and_then(|rest| rest.split('/').next()) == Some("streams");
     if !is_api || is_own || !gateway.inner.options.pass_through {
         return Err(ApiError::NOT_FOUND);
     }

@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     extract::{Request, State},
     http::{
-        HeaderValue, Method, Response, StatusCode,
+        HeaderValue, Method, Response,
         header::{ACCESS_CONTROL_REQUEST_METHOD, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
     },
     middleware::Next,
@@ -14,6 +14,7 @@ use axum::{
 };
 use futures::FutureExt;
 
+use super::no_content;
 use crate::{
     api_error::ApiError,
     auth::{cors::add_preflight_headers, hosts::origins, keys::Principal},
@@ -43,8 +44,7 @@ pub(super) async fn guard(
     let mut response = match checked {
         Err(error) => error.into_response(),
         Ok(()) if is_preflight => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NO_CONTENT;
+            let mut response = no_content();
             add_preflight_headers(request.headers(), response.headers_mut());
             response
         }

@@ -11,9 +11,9 @@ use unbraid_core::ChoiceIndex;
 use unbraid_log::StreamId;
 
 use super::{
-    Answer,
+    Answer, NoBody,
     access::{self, Action, ChoicePath, IdPath},
-    add_event_stream_headers, add_stream_headers, json_response,
+    add_event_stream_headers, add_stream_headers, json_response, no_content,
 };
 use crate::{
     api_error::ApiError,
@@ -73,10 +73,11 @@ async fn events(
 ) -> Answer {
     let reader = match open(gateway, view, request).await? {
         Opened::Events(reader) => reader,
+        // `EventSource` stops at this.
         Opened::Complete => return Ok(no_content()),
     };
     let mut response = if parts.method == Method::HEAD {
-        Response::new(Body::empty())
+        Response::new(Body::new(NoBody))
     } else {
         let permit = streams::connect(gateway, id, view)?;
         let kind = match request.target {
@@ -132,13 +133,6 @@ pub(super) fn reader_body(
         gateway: gateway.clone(),
     };
     Body::new(ReaderBody::new(reader, args))
-}
-
-/// The view is complete: `EventSource` stops at this.
-pub(super) fn no_content() -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    response
 }
 
 /// The message so far. It decodes the whole stream, which must not hold up other tasks.

@@ -23,6 +23,8 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+#[cfg(any(target_os = "android", target_os = "linux"))]
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -38,6 +40,7 @@ use super::{
     guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
     preface,
+    request_body::RequestBody,
 };
 use crate::{
     gateway::GatewayService,
@@ -52,6 +55,8 @@ pub(super) struct Connection {
     pub(super) tls: MaybeTls,
     pub(super) stall: Duration,
     pub(super) stalls: Stalls,
+    /// Bytes of a request's body that are discarded at most.
+    pub(super) max_discarded: usize,
     pub(super) drained: watch::Receiver<bool>,
 }
 
@@ -79,9 +84,9 @@ impl Activity {
     }
 }
 
-/// A request that is being answered.
+/// A request that is being answered, or whose body is being read.
 #[derive(Debug)]
-struct ActiveRequest(Arc<Activity>);
+pub(super) struct ActiveRequest(Arc<Activity>);
 
 impl ActiveRequest {
     fn new(activity: &Arc<Activity>, version: Version) -> Self {
@@ -91,6 +96,13 @@ impl ActiveRequest {
         activity.active.fetch_add(1, Ordering::AcqRel);
         activity.started.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(activity))
+    }
+}
+
+impl Clone for ActiveRequest {
+    fn clone(&self) -> Self {
+        self.0.active.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -108,6 +120,8 @@ impl Connection {
     pub(super) async fn serve(mut self, socket: TcpStream) {
         // Nagle's algorithm would delay each small delta until the previous one is acknowledged.
         let _slower: std::io::Result<()> = socket.set_nodelay(true);
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        bound_unsent(&socket);
         // Below TLS, which accepts data that the socket does not.
         let socket = GuardedWrites::new(socket, self.stall);
         let served = match self.tls.take() {
@@ -157,6 +171,7 @@ impl Connection {
         let Self {
             service,
             stalls,
+            max_discarded,
             mut drained,
             ..
         } = self;
@@ -166,7 +181,8 @@ impl Connection {
         };
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
-            let (answer, stalls) = (service.clone().call(request.map(Body::new)), stalls.clone());
+            let request = RequestBody::wrap(request, max_discarded, &active);
+            let (answer, stalls) = (service.clone().call(request), stalls.clone());
             async move {
                 let response: Response<Body> = answer.await?;
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {
@@ -215,13 +231,25 @@ async fn drive<C: Future>(
     .await;
 }
 
+/// Lets a socket accept data again as soon as its peer has read a little.
+///
+/// Linux queues megabytes for a peer that reads slowly, and calls the socket writable once a third of them has left. Until
+/// then a reader that never pauses would look like one that does not read. Bytes that were sent and not acknowledged do not
+/// count here, so a fast reader is not slowed down. On other systems a socket is writable once little of it is free.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+fn bound_unsent(socket: &TcpStream) {
+    let bytes = u32::try_from(MAX_WRITE_BYTES).unwrap_or(u32::MAX);
+    let _unbounded: std::io::Result<()> = SockRef::from(socket).set_tcp_notsent_lowat(bytes);
+}
+
 fn http1() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         // The socket has its own timeout for heads, which does not close idle connections.
         .header_read_timeout(None)
-        // It bounds the head of a request, and the bytes that are queued for a reader.
+        .max_header_size(MAX_HEAD_BYTES)
+        // It bounds the memory of a head, which may be twice as much, and the bytes that are queued for a reader.
         .max_buf_size(MAX_HEAD_BYTES.max(MAX_WRITE_BYTES))
         .writev(false);
     builder

@@ -387,7 +387,17 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
         (seen.target.as_str(), seen.body.as_slice()),
         ("/v1/embeddings", &b"{ }"[..])
     );
-    for path in ["/v2/x", "/x", "/v1/streams/x/y"] {
+    for path in ["/v1/streamsx", "/v1/streams-x/y"] {
+        assert_eq!(send(gateway.get(path)).await.status(), 200, "{path}");
+        assert_eq!(upstream.seen().pop().unwrap().target, path);
+    }
+    for path in [
+        "/v2/x",
+        "/x",
+        "/v1/streams",
+        "/v1/streams/",
+        "/v1/streams/x/y",
+    ] {
         assert_eq!(send(gateway.get(path)).await.status(), 404, "{path}");
     }
 }

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
 
 use crate::support::{
@@ -62,11 +62,17 @@ async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
 async fn a_head_of_more_than_64_kib_is_refused() {
     let upstream = Upstream::steps(Vec::new()).await;
     let gateway = start(&upstream).await;
-    let mut head = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ".to_vec();
-    head.extend(std::iter::repeat_n(b'x', 100_000));
-    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
-    let _refused = socket.write_all(&head).await;
-    assert!(answer(socket).await.starts_with("HTTP/1.1 431"));
+    let start = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: ";
+    let lengths = [(65_536, 200), (65_537, 431), (66_000, 431), (100_000, 431)];
+    for (length, status) in lengths {
+        let value = "x".repeat(length - start.len() - "\r\n\r\n".len());
+        let head = format!("{start}{value}\r\n\r\n");
+        let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+        let _refused = socket.write_all(head.as_bytes()).await;
+        let answer = answer(socket).await;
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{length}: {answer}");
+    }
 }
 
 #[tokio::test]
@@ -106,6 +112,42 @@ async fn a_reader_that_does_not_read_is_disconnected_and_delays_nobody() {
         .rest()
         .await;
     assert_eq!(rest.last().unwrap().data, "[DONE]");
+}
+
+#[tokio::test]
+async fn a_reader_that_reads_slowly_and_without_a_pause_is_kept() {
+    let mut steps = vec![sse()];
+    let part = Step::Send(format!("data: {}\n\n", chunk(0, &"x".repeat(60_000))));
+    steps.extend(std::iter::repeat_n(part, 300));
+    steps.push(Step::Send("data: [DONE]\n\n".into()));
+    steps.push(Step::End);
+    let upstream = Upstream::steps(steps).await;
+    let stall = Duration::from_secs(1);
+    let gateway = start_with(&upstream, |builder| builder.reader_stall(stall)).await;
+    let (id, mut post) = gateway.create(1).await;
+    post.rest().await;
+    // What is queued in the sockets is a hundred times what one of these reads within the stall, or ten times.
+    let readers = [5_000, 20_000].map(async |size: usize| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(32 * 1024).unwrap();
+        let mut socket = socket.connect(gateway.address).await.unwrap();
+        let request = format!(
+            "GET /v1/streams/{id}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        );
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let started = tokio::time::Instant::now();
+        let mut bytes = vec![0; size];
+        while started.elapsed() < stall * 4 {
+            soon(socket.read_exact(&mut bytes)).await.unwrap().unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(answer(socket).await.ends_with("\r\n0\r\n\r\n"), "{size}");
+    });
+    futures::future::join_all(readers).await;
+    assert_eq!(
+        gateway.metric("unbraid_reader_disconnects_total{reason=\"slow\"}"),
+        0.0
+    );
 }
 
 #[tokio::test]

@@ -23,3 +23,4 @@ mod retries;
 mod shared;
 mod support;
 mod tls;
+mod unread;

@@ -346,9 +346,36 @@ async fn head_has_the_headers_of_get_and_no_body() {
             head.headers()["content-type"],
             get.headers()["content-type"]
         );
+        let length =
+            |response: &reqwest::Response| response.headers().get("content-length").cloned();
+        assert_eq!(length(&head), length(&get), "{view}");
         assert!(head.bytes().await.unwrap().is_empty());
     }
     assert_eq!(gateway.metric("unbraid_readers{view=\"combined\"}"), 0.0);
+}
+
+#[tokio::test]
+async fn a_204_has_no_content_length_whatever_the_method_and_the_version() {
+    use tower_service::Service;
+
+    let (_upstream, gateway, id) = finished().await;
+    let last = gateway.status(&id).await["seq"].as_u64().unwrap();
+    let complete = format!("/v1/streams/{id}/events?after={last}");
+    let erased = format!("/v1/streams/{id}");
+    let mut service = gateway.gateway.service();
+    for (method, path) in [("GET", &complete), ("HEAD", &complete), ("DELETE", &erased)] {
+        let sent = send(gateway.method(method.parse().unwrap(), path)).await;
+        assert_eq!(sent.status(), 204, "{method}");
+        assert!(!sent.headers().contains_key("content-length"), "{method}");
+        // What is sent over HTTP/2, which has no rules of its own for these headers.
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("host", "localhost");
+        let answer = service.call(request.body(axum::body::Body::empty()).unwrap());
+        let answer = answer.await.unwrap();
+        let is_erased = answer.status() == 410;
+        assert!(is_erased || answer.status() == 204, "{method}");
+        assert!(is_erased || !answer.headers().contains_key("content-length"));
+    }
 }
 
 #[tokio::test]

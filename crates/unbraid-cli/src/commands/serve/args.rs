@@ -186,7 +186,7 @@ pub(in crate::commands) struct ServeArgs {
         default_value_t = 0
     )]
     retries: u32,
-    /// The silence after which a view sends a ping
+    /// The silence after which a view sends a ping; 0 for never
     #[arg(long, env = "UNBRAID_PING", hide_env_values = true, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     ping: Duration,
     /// After how long a view closes, so that its client resumes; 0 for never

@@ -16,9 +16,8 @@ use crate::{
     gateway::Gateway,
     metrics::ViewKind,
     routes::{
-        Answer, add_event_stream_headers, add_stream_headers, aggregate, json_response,
-        read::{no_content, reader_body},
-        status, stream_url,
+        Answer, add_event_stream_headers, add_stream_headers, aggregate, json_response, no_content,
+        read::reader_body, status, stream_url,
     },
     streams::{self, ReaderPermit},
     view::{Opened, ViewRequest},

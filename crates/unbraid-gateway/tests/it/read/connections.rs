@@ -31,6 +31,17 @@ async fn pings_are_one_line_and_come_only_after_silence() {
 }
 
 #[tokio::test]
+async fn a_ping_of_zero_means_no_pings() {
+    let (upstream, gate) = gated(events()).await;
+    let gateway = start_with(&upstream, |builder| builder.ping(Duration::ZERO)).await;
+    let (_, mut post) = gateway.create(2).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    gate.add_permits(9);
+    assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
+    assert!(!post.text.contains("ping"), "{}", post.text);
+}
+
+#[tokio::test]
 async fn a_view_closes_after_its_age_and_a_post_does_not() {
     let (upstream, gate) = gated(events()).await;
     let age = Duration::from_millis(200);
