@@ -256,21 +256,6 @@ impl Streams {
         })
     }
 
-    /// Enters a stream whose producer is told that it has readers here. Returns false if a task does so already.
-    pub(crate) fn begin_reports(&self, id: &StreamId) -> bool {
-        self.table().reported.insert(id.clone())
-    }
-
-    /// Whether a reported stream still has readers. If not, it is not reported any more, and the next reader begins anew.
-    pub(crate) fn continues_reports(&self, id: &StreamId) -> bool {
-        let mut table = self.table();
-        let has_readers = table.readers.contains_key(id);
-        if !has_readers {
-            table.reported.remove(id);
-        }
-        has_readers
-    }
-
     /// Whether each choice of a stream that this gateway produces, or has produced, has a request of its own.
     pub(crate) fn has_fanned_out(&self, id: &StreamId) -> bool {
         let table = self.table();

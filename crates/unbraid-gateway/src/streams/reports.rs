@@ -31,6 +31,23 @@ pub(crate) fn connect(
     Ok(permit)
 }
 
+impl Streams {
+    /// Enters a stream whose producer is told that it has readers here. Returns false if a task does so already.
+    fn begin_reports(&self, id: &StreamId) -> bool {
+        self.table().reported.insert(id.clone())
+    }
+
+    /// Whether a reported stream still has readers. If not, it is not reported any more, and the next reader begins anew.
+    fn continues_reports(&self, id: &StreamId) -> bool {
+        let mut table = self.table();
+        let has_readers = table.readers.contains_key(id);
+        if !has_readers {
+            table.reported.remove(id);
+        }
+        has_readers
+    }
+}
+
 /// Reports a stream while it has readers, and once more when it has none: the producer counts the time from then on.
 async fn report(store: Arc<dyn LogStore>, streams: Streams, id: StreamId, period: Duration) {
     loop {
