@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 use unbraid::{ChoiceEnd, StreamError};
-use unbraid_log::{Command, End, Event, JournalReader, Seq, completions};
+use unbraid_log::{Command, End, Event, JournalReader, Meta, Seq, completions};
 
 use crate::{Recorded, first_deltas, new_log};
 
