@@ -59,7 +59,7 @@ pub(crate) const IDLE_END: Duration = Duration::from_millis(250);
 /// How long a cancel waits for the producer to confirm it.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a gateway tells another one that it has readers of a stream that is orphaned without any: every third of that
+/// How often a gateway reports to another one that it has readers of a stream that is orphaned without any: every third of that
 /// time, within these bounds. A report costs the log as much as a cancel.
 pub(crate) const MIN_READ_REPORT: Duration = Duration::from_millis(300);
 pub(crate) const MAX_READ_REPORT: Duration = Duration::from_secs(60);

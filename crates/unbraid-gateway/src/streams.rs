@@ -128,7 +128,7 @@ struct Table {
     /// The streams that this gateway produces in a shared log, until that has their end.
     local: HashMap<StreamId, LocalStream>,
     readers: HashMap<StreamId, usize>,
-    /// Streams of other gateways whose producers are told that they have readers here.
+    /// Streams of other gateways whose readers here are reported to their producers.
     reported: HashSet<StreamId>,
     by_principal: HashMap<Principal, usize>,
     /// The fan-outs that have ended.

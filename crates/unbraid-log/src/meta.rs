@@ -43,8 +43,8 @@ pub struct Meta {
     /// The claim that the request holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimKey>,
-    /// After how long without a reader the producer cancels the stream; `None`: never. Processes with readers tell it
-    /// ([`Command::Read`](crate::Command::Read)).
+    /// After how long without a reader the producer cancels the stream; `None`: never. Processes with readers report
+    /// them ([`Command::Read`](crate::Command::Read)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orphan_after: Option<Duration>,
 }

@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 35] = [
+const DIFFERENT: [(&str, &str); 36] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -113,6 +113,7 @@ const DIFFERENT: [(&str, &str); 35] = [
         "responses/gateway-d13-lost-and-different",
         "complete values are not compared with their fragments",
     ),
+    ("responses/mantle-p28-parts-counted-over-items", "the same"),
     (
         "responses/gateway-p10-partial-final-output",
         "an item that is only in the final output",

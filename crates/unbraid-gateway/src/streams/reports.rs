@@ -1,4 +1,4 @@
-//! Tells the producers of other gateways that their streams have readers here, so that they are not orphaned.
+//! Reports to the producers of other gateways that their streams have readers here, so that they are not orphaned.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ pub(crate) fn connect(
 }
 
 impl Streams {
-    /// Enters a stream whose producer is told that it has readers here. Returns false if a task does so already.
+    /// Enters a stream whose readers here are reported to its producer. Returns false if a task does so already.
     fn begin_reports(&self, id: &StreamId) -> bool {
         self.table().reported.insert(id.clone())
     }

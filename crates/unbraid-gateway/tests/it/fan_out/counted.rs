@@ -64,7 +64,7 @@ async fn a_fan_out_is_counted_however_late_it_is_found() {
 }
 
 #[tokio::test]
-async fn what_is_not_fanned_out_is_counted_once_that_is_known() {
+async fn a_stream_that_is_not_fanned_out_is_counted_once_that_is_known() {
     let gate = Arc::new(Semaphore::new(0));
     let held = Arc::clone(&gate);
     let event = |data: String| Step::Send(format!("data: {data}\n\n"));

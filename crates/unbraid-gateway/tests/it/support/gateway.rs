@@ -35,7 +35,7 @@ pub(crate) async fn start_with(
     start_to(&upstream.url(), configure).await
 }
 
-/// A gateway in front of whatever has this base URL.
+/// A gateway in front of the upstream with this base URL.
 pub(crate) async fn start_to(
     upstream: &str,
     configure: impl FnOnce(GatewayBuilder) -> GatewayBuilder,
