@@ -11,8 +11,8 @@ use crate::dialect::{
 pub(super) enum Parts {
     /// One for each text.
     InOrder(Vec<i64>),
-    /// The fragments of all texts have the same number.
-    Joined(i64),
+    /// The fragments of all texts have the same number. With the texts, joined.
+    Joined(i64, String),
 }
 
 impl Item {
@@ -31,7 +31,7 @@ impl Item {
         {
             let joined: String = texts.iter().map(|(_, text)| *text).collect();
             if begins(&joined, seen) {
-                return Parts::Joined(*number);
+                return Parts::Joined(*number, joined);
             }
         }
         let after_last = known.last().map_or(0, |(last, _)| last.saturating_add(1));

@@ -211,8 +211,7 @@ impl Responses {
             let item = self.item(key, ItemKind::of_lane(lane));
             let parts = item.map_or(Parts::InOrder(Vec::new()), |item| item.parts(lane, &own));
             match parts {
-                Parts::Joined(part) => {
-                    let joined: String = own.iter().map(|(_, whole)| *whole).collect();
+                Parts::Joined(part, joined) => {
                     self.whole_text(key, lane, kind, part, &joined, output);
                 }
                 Parts::InOrder(numbers) => {
