@@ -2,6 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
+use futures::{StreamExt, stream};
 use tokio::time::{Instant, sleep};
 use unbraid_log::{LogError, StreamId};
 
@@ -13,6 +14,9 @@ use crate::{
 
 /// How many entries are looked at between two checks whether the log still exists.
 const BATCH: usize = 64;
+
+/// How many streams are removed at once.
+const REMOVALS: usize = 16;
 
 /// How long entries are passed over that were not due. Looking at all of them again costs a request for each.
 const PASS: Duration = Duration::from_secs(3600);
@@ -46,7 +50,7 @@ fn interval(inner: &Inner) -> Duration {
     base + base * (spread % 64) / 128
 }
 
-/// The entries that another ttl keeps for longer than this gateway's would.
+/// The entries that another ttl keeps for longer than this gateway's would, or that are not of a gateway.
 #[derive(Debug, Default)]
 struct Passed {
     /// The number after the last of them.
@@ -71,25 +75,40 @@ impl Inner {
     /// Removes streams whose time is over, oldest first. Returns whether there may be more of them.
     ///
     /// Entries are in the order in which their streams were sealed. With one ttl that is the order in which they are due.
-    /// Entries with a longer ttl than this gateway's, as there are after the option was changed, must not hold up the others.
+    /// Entries with a longer ttl than this gateway's, as there are after the option was changed, must not hold up the others;
+    /// nor must what something else has written, which stays.
     async fn sweep(&self, passed: &mut Passed) -> Result<bool, LogError> {
+        let (due, has_more) = self.due(passed).await?;
+        // A removal is half a dozen requests, one after the other, so many wait for the server at once.
+        let removals = due.iter().map(|entry| self.remove(entry));
+        let mut removals = stream::iter(removals).buffer_unordered(REMOVALS);
+        while let Some(removed) = removals.next().await {
+            removed?;
+        }
+        Ok(has_more)
+    }
+
+    /// The entries of a batch that are due, and whether there may be more of them.
+    async fn due(&self, passed: &mut Passed) -> Result<(Vec<Stored>, bool), LogError> {
+        let mut due = Vec::new();
         let mut sequence = 1;
         for _ in 0..BATCH {
             let subject = self.names.all_ended();
             let Some(entry) = self.api.next(Store::Values, subject, sequence).await? else {
-                return Ok(false);
+                return Ok((due, false));
             };
-            let ttl = ended_ttl(&entry)?;
             let now = self.server_time().await?;
-            if entry.time + ttl <= now {
-                self.remove(&entry).await?;
-            } else if entry.time + self.options.ttl <= now {
-                sequence = passed.pass(entry.sequence);
-            } else {
-                return Ok(false);
-            }
+            sequence = match ended_ttl(&entry) {
+                Ok(ttl) if entry.time + ttl <= now => {
+                    let next = entry.sequence + 1;
+                    due.push(entry);
+                    next
+                }
+                Ok(_) if entry.time + self.options.ttl > now => return Ok((due, false)),
+                Ok(_) | Err(_) => passed.pass(entry.sequence),
+            };
         }
-        Ok(true)
+        Ok((due, true))
     }
 
     async fn remove(&self, ended: &Stored) -> Result<(), LogError> {

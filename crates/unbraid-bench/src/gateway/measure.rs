@@ -24,6 +24,9 @@ use crate::{random::Random, stamps::now};
 /// A delta that arrives this much later than it was sent belongs to a candidate that cannot keep up.
 const TOO_LATE: Duration = Duration::from_secs(2);
 
+/// A median beyond this is that of a queue which never empties. What it says of a candidate depends on how long it has run.
+const QUEUED: Duration = Duration::from_millis(100);
+
 /// The part of the deltas that are sent during the window which a candidate that keeps up delivers in the same time.
 const LEAST: f64 = 0.8;
 
@@ -82,6 +85,7 @@ impl Effort {
 
     pub(super) fn with(self, options: &Options) -> Self {
         Self {
+            generations: options.generations.unwrap_or(self.generations),
             rounds: options.rounds.unwrap_or(self.rounds),
             ..self
         }
@@ -224,10 +228,11 @@ fn run(
     }
     load.end();
     let (after, last) = (process::usage(&running.pids), load.received());
+    let measured = started.elapsed();
     let cpu = after.cpu.saturating_sub(before.cpu);
     // One that delivers hardly anything has no late deltas either.
     let per_second = generations as usize * effort.choices * effort.per_second as usize;
-    let offered = per_second as f64 * started.elapsed().as_secs_f64();
+    let offered = per_second as f64 * measured.as_secs_f64();
     is_late |= effort.halves && ((last - first) as f64) < LEAST * offered;
     if is_late {
         // Ending the candidate ends the load.
@@ -241,13 +246,15 @@ fn run(
         peak = Usage::max(peak, process::usage(&running.pids));
     }
     let (tally, latencies) = load.finish()?;
+    let median = latencies.get(latencies.len() / 2).copied();
+    let is_queued = median.is_some_and(|nanos| Duration::from_nanos(nanos) > QUEUED);
     let sent = upstream.written().1 - bytes_before;
     let events = f64::from(generations) * (plan.total() + plan.choices as u64 + 1) as f64;
     Ok(Run {
         generations,
-        keeps_up: tally.wrong == 0 && tally.incomplete == 0,
+        keeps_up: tally.wrong == 0 && tally.incomplete == 0 && !(effort.halves && is_queued),
         cpu_us: cpu.as_secs_f64() * 1e6 / (last - first).max(1) as f64,
-        cores: cpu.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-9),
+        cores: cpu.as_secs_f64() / measured.as_secs_f64().max(1e-9),
         peak: peak.peak,
         lost: tally.wrong + tally.incomplete,
         deltas: tally.deltas,

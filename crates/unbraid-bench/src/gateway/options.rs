@@ -15,6 +15,8 @@ pub(super) struct Options {
     only: Vec<String>,
     /// In place of the rounds of the effort.
     pub(super) rounds: Option<usize>,
+    /// In place of the generations of the effort: a smaller load for all candidates, on slow processors.
+    pub(super) generations: Option<u32>,
     /// Another command `unbraid`, whose gateways are rows, too.
     pub(super) against: Option<PathBuf>,
     /// When no further run begins.
@@ -33,6 +35,9 @@ impl Options {
                     options.only.extend(words.map(str::to_lowercase));
                 }
                 "rounds" => options.rounds = Some(value.parse().map_err(io::Error::other)?),
+                "generations" => {
+                    options.generations = Some(value.parse().map_err(io::Error::other)?);
+                }
                 "minutes" => {
                     let minutes: u64 = value.parse().map_err(io::Error::other)?;
                     options.deadline = now().checked_add(Duration::from_secs(60 * minutes));
@@ -68,12 +73,13 @@ mod tests {
 
     #[test]
     fn candidates_are_chosen_by_a_part_of_their_names() {
-        let options = Options::read(&["only=direct,LIVE", "rounds=2"]).unwrap();
+        let options = Options::read(&["only=direct,LIVE", "rounds=2", "generations=500"]).unwrap();
         assert_eq!(options.rounds, Some(2));
+        assert_eq!(options.generations, Some(500));
         assert!(options.takes("direct") && options.takes("unbraid live"));
         assert!(!options.takes("unbraid memory"));
         assert!(Options::read(&[]).unwrap().takes("unbraid memory"));
-        for wrong in ["only", "round=1", "rounds=x"] {
+        for wrong in ["only", "round=1", "rounds=x", "generations=-1"] {
             assert!(Options::read(&[wrong]).is_err(), "{wrong}");
         }
     }

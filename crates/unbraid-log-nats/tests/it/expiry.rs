@@ -105,6 +105,27 @@ async fn many_expired_streams_are_removed_in_one_sweep() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_message_does_not_hold_up_the_removal() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let log = connect(&server).await;
+    let context = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    for name in ["hello", "st_hello"] {
+        let subject = format!("unbraid.kv.ended.{name}");
+        let published = context.publish(subject, "hello".into()).await.unwrap();
+        published.await.unwrap();
+    }
+    let values = messages(&server.url()).await.1;
+    let mut writer = log.open(&new_id(), &meta()).await.unwrap();
+    assert_eq!(writer.append(&record(1, 1)).await, Ok(Appended::New));
+    assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
+    wait_for_messages(&server, 1, 4 * TTL).await;
+    let left = messages(&server.url()).await.1;
+    assert!(left >= values, "what something else has written stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn streams_with_a_longer_ttl_do_not_hold_up_others() {
     const LONG: usize = 100;
     const SHORT: usize = 3;
