@@ -80,7 +80,9 @@ impl Inner {
     async fn sweep(&self, passed: &mut Passed) -> Result<bool, LogError> {
         let (due, has_more) = self.due(passed).await?;
         // A removal is half a dozen requests, one after the other, so many wait for the server at once.
-        let removals = due.iter().map(|entry| self.remove(entry));
+        let removals = due
+            .into_iter()
+            .map(|entry| async move { self.remove(&entry).await });
         let mut removals = stream::iter(removals).buffer_unordered(REMOVALS);
         while let Some(removed) = removals.next().await {
             removed?;
