@@ -37,6 +37,13 @@ pub(crate) struct Connection {
     driver: AbortHandle,
 }
 
+impl Connection {
+    /// Whether nothing drives it any more: it was closed, or its runtime was shut down.
+    pub(crate) fn is_over(&self) -> bool {
+        self.driver.is_finished()
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         // A blocked request would keep the connection open until it is answered.

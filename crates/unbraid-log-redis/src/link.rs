@@ -1,20 +1,25 @@
-//! `Link`: the connection on which all calls of a log share, re-established when it breaks.
+//! `Link`: the connections that all calls of a log share, re-established when they break.
+//!
+//! Each runtime has one of its own. The gateway has a runtime for each of its threads, and the answer to an append has to wake the
+//! producer that waits for it: if the connection belonged to another thread, both would be woken in turn, which takes longer
+//! than the request.
 
 mod attempts;
 mod confirm;
 mod contact;
+mod slots;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures::{
-    FutureExt,
-    future::{BoxFuture, Shared},
-};
+use futures::FutureExt;
 use redis::{Cmd, Value};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    runtime,
+    time::{Instant, timeout},
+};
 
 use crate::{
     address::{Address, Connection},
@@ -22,34 +27,14 @@ use crate::{
     script::Request,
 };
 use confirm::Confirmations;
-use contact::Contact;
+pub(crate) use slots::Backoff;
+use slots::{Connecting, Slots, State, current_runtime, lock};
 
 /// How long a call may take, with all its attempts.
 const CALL: Duration = Duration::from_millis(950);
 
 /// How long connecting may take. It outlives the call that started it, so that a slow network is not tried in vain.
 pub(crate) const CONNECT: Duration = Duration::from_secs(3);
-
-/// Calls fail at once for this long after a connection was refused; doubled by each further one. A lease is judged only when
-/// the server has answered for as long as it lasts, so the longest pause delays the end of a lost stream.
-const MIN_BACKOFF: Duration = Duration::from_millis(50);
-const MAX_BACKOFF: Duration = Duration::from_millis(250);
-
-/// A pause between attempts to connect that grows, without a call's answer becoming older than [`MAX_BACKOFF`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Backoff(Duration);
-
-impl Backoff {
-    pub(crate) fn new() -> Self {
-        Self(MIN_BACKOFF)
-    }
-
-    pub(crate) fn next(&mut self) -> Duration {
-        let pause = self.0;
-        self.0 = (pause * 2).min(MAX_BACKOFF);
-        pause
-    }
-}
 
 /// Connects within a bounded time.
 pub(crate) async fn connect(address: &Address) -> Result<Connection, Failure> {
@@ -93,48 +78,18 @@ impl Live {
     }
 }
 
-type Connecting = Shared<BoxFuture<'static, Result<Arc<Live>, Failure>>>;
-
-enum State {
-    Live(Arc<Live>),
-    Connecting(Connecting),
-    /// Not before this time, because of this failure.
-    Broken {
-        retry_at: Instant,
-        failure: Failure,
-    },
-}
-
-struct Slot {
-    state: State,
-    backoff: Backoff,
-    contact: Contact,
-    /// Whether a warning says that the server cannot be reached.
-    is_reported: bool,
-}
-
-/// The connection for all requests that do not block.
+/// The connections for all requests that do not block.
 pub(crate) struct Link {
     address: Arc<Address>,
-    slot: Arc<Mutex<Slot>>,
-}
-
-fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
-    // Every change is complete before anything that could panic.
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
+    slots: Arc<Mutex<Slots>>,
 }
 
 impl Link {
     pub(crate) fn new(address: Arc<Address>, connection: Connection) -> Self {
-        let slot = Slot {
-            state: State::Live(Live::new(connection)),
-            backoff: Backoff::new(),
-            contact: Contact::new(),
-            is_reported: false,
-        };
+        let slots = Slots::new(current_runtime(), Live::new(connection));
         Self {
             address,
-            slot: Arc::new(Mutex::new(slot)),
+            slots: Arc::new(Mutex::new(slots)),
         }
     }
 
@@ -166,23 +121,23 @@ impl Link {
             }
         };
         let is_answer = !matches!(&result, Err(failure) if failure.breaks_connection());
-        lock(&self.slot).contact.note(is_answer);
+        lock(&self.slots).contact.note(is_answer);
         result
     }
 
     /// Whether the server answers again since less than this time, after it did not.
     pub(crate) fn has_recovered_within(&self, time: Duration) -> bool {
-        lock(&self.slot).contact.has_recovered_within(time)
+        lock(&self.slots).contact.has_recovered_within(time)
     }
 
     /// Whether the server has answered all the time for this long.
     pub(crate) fn has_answered_for(&self, time: Duration) -> bool {
-        lock(&self.slot).contact.has_answered_for(time)
+        lock(&self.slots).contact.has_answered_for(time)
     }
 
     /// Whether a call has failed within this time, or before the first answer within it.
     pub(crate) fn has_failed_within(&self, time: Duration) -> bool {
-        lock(&self.slot).contact.has_failed_within(time)
+        lock(&self.slots).contact.has_failed_within(time)
     }
 
     async fn attempts(
@@ -224,19 +179,21 @@ impl Link {
         result
     }
 
-    /// The connection, and whether this call has waited for it.
+    /// The connection of this runtime, and whether this call has waited for it.
     async fn live(&self) -> Result<(Arc<Live>, bool), Failure> {
+        let runtime = current_runtime();
         let connecting = {
-            let mut slot = lock(&self.slot);
-            match &slot.state {
+            let mut slots = lock(&self.slots);
+            let state = slots.of(runtime);
+            match state {
                 State::Live(live) => return Ok((Arc::clone(live), false)),
                 State::Connecting(connecting) => connecting.clone(),
                 State::Broken { retry_at, failure } if Instant::now() < *retry_at => {
                     return Err(failure.clone());
                 }
                 State::Broken { .. } => {
-                    let connecting = self.start_connecting();
-                    slot.state = State::Connecting(connecting.clone());
+                    let connecting = self.start_connecting(runtime);
+                    *state = State::Connecting(connecting.clone());
                     connecting
                 }
             }
@@ -252,22 +209,19 @@ impl Link {
 
     /// An attempt stores its own result, unless its runtime was shut down: the next call may be on another one.
     fn forget(&self, failed: &Connecting) {
-        let mut slot = lock(&self.slot);
-        if let State::Connecting(current) = &slot.state
-            && current.ptr_eq(failed)
-        {
-            slot.break_now();
-        }
+        lock(&self.slots).break_where(
+            |state| matches!(state, State::Connecting(current) if current.ptr_eq(failed)),
+        );
     }
 
     /// Connects in a task of its own: a call that times out does not abort the attempt that others wait for.
-    fn start_connecting(&self) -> Connecting {
+    fn start_connecting(&self, runtime: Option<runtime::Id>) -> Connecting {
         let address = Arc::clone(&self.address);
-        let slot = Arc::downgrade(&self.slot);
+        let slots = Arc::downgrade(&self.slots);
         let task = tokio::spawn(async move {
             let connected = connect(&address).await.map(Live::new);
-            if let Some(slot) = slot.upgrade() {
-                lock(&slot).finish_connecting(&address, &connected);
+            if let Some(slots) = slots.upgrade() {
+                lock(&slots).finish_connecting(runtime, &address, &connected);
             }
             connected
         });
@@ -278,44 +232,9 @@ impl Link {
     }
 
     fn discard(&self, live: &Arc<Live>) {
-        let mut slot = lock(&self.slot);
-        if let State::Live(current) = &slot.state
-            && Arc::ptr_eq(current, live)
-        {
-            slot.break_now();
-        }
-    }
-}
-
-impl Slot {
-    /// The next call connects.
-    fn break_now(&mut self) {
-        self.state = State::Broken {
-            retry_at: Instant::now(),
-            failure: Failure::Connection("the connection is closed".to_owned()),
-        };
-    }
-
-    fn finish_connecting(&mut self, address: &Address, connected: &Result<Arc<Live>, Failure>) {
-        self.state = match connected {
-            Ok(live) => {
-                if std::mem::take(&mut self.is_reported) {
-                    tracing::info!(%address, "connected to Redis again");
-                }
-                self.backoff = Backoff::new();
-                State::Live(Arc::clone(live))
-            }
-            Err(failure) => {
-                // Once, although there are several attempts a second.
-                if !std::mem::replace(&mut self.is_reported, true) {
-                    tracing::warn!(%address, reason = failure.reason(), "cannot connect to Redis");
-                }
-                State::Broken {
-                    retry_at: Instant::now() + self.backoff.next(),
-                    failure: failure.clone(),
-                }
-            }
-        };
+        lock(&self.slots).break_where(
+            |state| matches!(state, State::Live(current) if Arc::ptr_eq(current, live)),
+        );
     }
 }
 
