@@ -163,12 +163,18 @@ impl Api {
             .headers(draft.headers)
             .payload(draft.payload)
             .timeout(Some(ACKNOWLEDGEMENT));
-        let answer = self.client().send_request(draft.subject, request).await;
+        let publishers = &self.connection.publishers;
+        let client = publishers.client();
+        let client = client.as_ref().unwrap_or_else(|| self.client());
+        let answer = client.send_request(draft.subject, request).await;
         let answer = answer.map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => Failure::Missing,
             RequestErrorKind::TimedOut => Failure::TimedOut,
             RequestErrorKind::MaxPayloadExceeded => Failure::TooLarge,
-            _ => Failure::Unavailable(error.to_string()),
+            _ => {
+                publishers.forget();
+                Failure::Unavailable(error.to_string())
+            }
         });
         let answer = self.note(answer)?;
         match serde_json::from_slice(&answer.payload) {

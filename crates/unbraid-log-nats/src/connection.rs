@@ -10,7 +10,7 @@ use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use percent_encoding::percent_decode_str;
 use tokio::{sync::watch, time::timeout};
 
-use crate::{NatsError, NatsOptions, api::Failure, contact::Contact};
+use crate::{NatsError, NatsOptions, api::Failure, contact::Contact, publishers::Publishers};
 
 /// A subscription holds at most this many messages: a reader that is slower finds the others in the stream.
 pub(crate) const SUBSCRIPTION_CAPACITY: usize = 256;
@@ -40,6 +40,7 @@ pub(crate) struct Link {
 #[derive(Debug, Clone)]
 pub(crate) struct Connection {
     pub(crate) client: Client,
+    pub(crate) publishers: Arc<Publishers>,
     link: watch::Receiver<Link>,
     contact: Arc<Mutex<Contact>>,
 }
@@ -63,11 +64,7 @@ impl Connection {
             .connection_timeout(Duration::from_secs(2))
             .ping_interval(PING)
             .subscription_capacity(SUBSCRIPTION_CAPACITY)
-            .reconnect_delay_callback(delay)
-            .event_callback(move |event| {
-                note(&sender, &noted, &event);
-                std::future::ready(())
-            });
+            .reconnect_delay_callback(delay);
         connect = match login {
             Login::None => connect,
             Login::Token(token) => connect.token(token),
@@ -82,10 +79,16 @@ impl Connection {
         if let Some(file) = &options.root_certificates {
             connect = connect.add_root_certificates(file.clone());
         }
+        let publishers = Publishers::new(connect.clone(), addresses.clone());
+        let connect = connect.event_callback(move |event| {
+            note(&sender, &noted, &event);
+            std::future::ready(())
+        });
         let client = connect.connect(addresses).await?;
         check(&client)?;
         let connection = Self {
             client,
+            publishers: Arc::new(publishers),
             link,
             contact,
         };

@@ -111,6 +111,7 @@ mod lifecycle;
 mod locate;
 mod names;
 mod options;
+mod publishers;
 mod reader;
 mod replay;
 mod store;
