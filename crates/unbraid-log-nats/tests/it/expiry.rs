@@ -112,7 +112,7 @@ async fn a_foreign_message_does_not_hold_up_the_removal() {
     let log = connect(&server).await;
     let context = jetstream::new(async_nats::connect(server.url()).await.unwrap());
     for name in ["hello", "st_hello"] {
-        let subject = format!("unbraid.kv.ended.{name}");
+        let subject = format!("unbraid.ended.{name}");
         let published = context.publish(subject, "hello".into()).await.unwrap();
         published.await.unwrap();
     }

@@ -9,5 +9,6 @@ mod faults;
 mod foreign;
 mod network;
 mod readers;
+mod runtimes;
 mod startup;
 mod support;

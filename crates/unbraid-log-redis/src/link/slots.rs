@@ -181,7 +181,7 @@ mod tests {
         };
         let runtimes: Vec<_> = (0..MAX_CONNECTIONS + 2)
             .map(|_| {
-                let builder = &mut tokio::runtime::Builder::new_current_thread();
+                let builder = &mut runtime::Builder::new_current_thread();
                 builder.build().unwrap()
             })
             .collect();

@@ -9,6 +9,7 @@ mod foreign;
 mod hub;
 mod keys;
 mod replicas;
+mod runtimes;
 mod slots;
 mod startup;
 mod support;
