@@ -170,10 +170,16 @@ fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
         blocks.push(json!({ "type": "thinking", "thinking": thinking, "signature": "" }));
     }
     blocks.extend(answer.parts.iter().map(|block| (*block).clone()));
-    let is_only_text = blocks.is_empty() && answer.calls.is_empty();
     let text = answer.text();
-    let texts = answer.texts.iter();
-    blocks.extend(texts.map(|text| json!({ "type": "text", "text": text })));
+    let mut is_only_text = blocks.is_empty() && answer.calls.is_empty();
+    for (text, rest) in &mut answer.texts {
+        let mut block = Body::default();
+        block.set("type", "text");
+        block.set("text", *text);
+        block.copy(rest, &["cache_control"]);
+        is_only_text &= !block.has("cache_control");
+        blocks.push(block.into());
+    }
     for call in std::mem::take(&mut answer.calls) {
         blocks.push(tool_use(call)?);
     }

@@ -10,8 +10,8 @@ use crate::request::RequestError;
 
 /// An answer of the model.
 pub(super) struct Assistant<'r> {
-    /// The texts of the parts of its content.
-    pub(super) texts: Vec<&'r str>,
+    /// The texts of the parts of its content, and what only some providers have beside them.
+    pub(super) texts: Vec<(&'r str, Reader<'r>)>,
     pub(super) refusal: Option<&'r str>,
     /// The reasoning as text only.
     pub(super) reasoning: String,
@@ -78,7 +78,11 @@ impl<'r> Assistant<'r> {
         };
         for part in content.parts {
             match part.kind {
-                PartKind::Text(text) => answer.texts.push(text),
+                PartKind::Text("") => {}
+                PartKind::Text(text) => {
+                    answer.texts.push((text, part.rest));
+                    continue;
+                }
                 PartKind::Reasoning(text) => answer.reasoning.push_str(&text),
                 PartKind::Refusal(text) if answer.refusal.is_none() => answer.refusal = Some(text),
                 PartKind::Refusal(_) | PartKind::Image(_) | PartKind::Other(_) => {
@@ -87,7 +91,6 @@ impl<'r> Assistant<'r> {
             }
             part.rest.finish()?;
         }
-        answer.texts.retain(|text| !text.is_empty());
         answer.take_reasoning()?;
         let calls = answer.rest.objects("tool_calls")?.into_iter();
         answer.calls = calls.map(Call::take).collect::<Result<_, _>>()?;
@@ -108,7 +111,7 @@ impl<'r> Assistant<'r> {
 
     /// The text as a whole.
     pub(super) fn text(&self) -> String {
-        self.texts.concat()
+        self.texts.iter().map(|(text, _)| *text).collect()
     }
 
     /// Checks that the state is that of this provider.
@@ -146,6 +149,9 @@ impl<'r> Assistant<'r> {
             if self.rest.get(name).is_some() {
                 return Err(self.rest.refuse(name, FOREIGN_STATE));
             }
+        }
+        for (_, rest) in self.texts {
+            rest.finish()?;
         }
         self.rest.finish()
     }

@@ -16,7 +16,7 @@ use crate::request::{RequestError, requested::Choices};
 pub(super) use self::items::is_own_part;
 
 /// Fields of the API itself, and those that chat completions have under the same name.
-const OWN: [&str; 25] = [
+const OWN: [&str; 24] = [
     "temperature",
     "top_p",
     "top_logprobs",
@@ -41,7 +41,6 @@ const OWN: [&str; 25] = [
     "image",
     "moderation",
     "include",
-    "stream_options",
 ];
 
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
@@ -64,6 +63,9 @@ pub(super) fn body(
     body.set("store", store.unwrap_or_else(|| false.into()));
     let has_logprobs = request.take("logprobs").is_some();
     body.copy(request, &OWN);
+    let mut stream_options = Body::own(request, "stream_options")?;
+    stream_options.remove("include_usage"); // usage is always reported here
+    body.set_object("stream_options", stream_options);
     // What is not stored has to come back with the next request.
     body.include(ENCRYPTED_REASONING, reasons);
     body.include("message.output_text.logprobs", has_logprobs);

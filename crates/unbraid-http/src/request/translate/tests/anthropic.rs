@@ -91,6 +91,27 @@ fn everything_else() {
 }
 
 #[test]
+fn an_answer_may_end_what_is_cached() {
+    let cache_control = json!({ "type": "ephemeral" });
+    let text = json!({ "type": "text", "text": "a", "cache_control": cache_control });
+    check_messages(
+        Anthropic,
+        json!([
+            { "role": "assistant", "content": [text] },
+            answer(json!({ "content": [{ "type": "text", "text": "b" }, text] })),
+        ]),
+        json!([
+            { "role": "assistant", "content": [text] },
+            { "role": "assistant", "content": [
+                { "type": "text", "text": "b" },
+                text,
+                { "type": "tool_use", "id": "c1", "name": "now", "input": {} },
+            ] },
+        ]),
+    );
+}
+
+#[test]
 fn choices_of_tools() {
     for (choice, parallel, expected) in [
         (json!("none"), json!(null), json!({ "type": "none" })),

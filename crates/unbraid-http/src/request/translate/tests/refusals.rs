@@ -182,6 +182,11 @@ fn messages_without_a_counterpart() {
         ".content[0].cache_control",
         &[Responses, Gemini, Ollama, Cohere],
     );
+    check(
+        json!({ "role": "assistant", "content": [{ "type": "text", "text": "a", "cache_control": {} }] }),
+        ".content[0].cache_control",
+        &[Responses, Gemini, Ollama, Cohere],
+    );
     check(user(json!({ "text": "a" })), ".content[0].type", &ALL);
     check(user(json!("a")), ".content[0]", &ALL);
     let image = |url: &str, detail: Value| {

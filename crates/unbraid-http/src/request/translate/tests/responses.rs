@@ -73,7 +73,7 @@ fn everything_else() {
             "metadata": { "a": "b" },
             "store": true,
             "include": ["file_search_call.results"],
-            "stream_options": { "include_obfuscation": false },
+            "stream_options": { "include_usage": true, "include_obfuscation": false },
         }),
         json!({
             "model": "m",
