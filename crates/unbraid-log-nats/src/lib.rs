@@ -86,6 +86,11 @@
 //! [`with_replicas(3)`](NatsOptions::with_replicas) on machines that do not fail together; best, both. A client cannot read
 //! the server's `sync_interval`, so [`NatsLog::warnings`] does not mention it.
 //!
+//! # Connections
+//!
+//! A log has one connection, and one more for each further tokio runtime whose producers append, up to 32: so an
+//! acknowledgement wakes the thread that waits for it, and no other one, if each thread has a runtime of its own, as in the gateway.
+//!
 //! # Failures
 //!
 //! No call waits longer than about a second: then it fails with [`LogError::Unavailable`](unbraid_log::LogError), and can be

@@ -80,8 +80,9 @@
 //!
 //! # Connections
 //!
-//! All calls share one connection. Readers share one for each 128 streams that are followed, and commands have one. A call
-//! ends within about a second, whatever the server does. A broken connection is re-established with growing pauses of up to a
+//! All calls from one tokio runtime share one connection, for up to 32 runtimes; further ones share another. So an answer wakes the
+//! thread that waits for it, and no other one, if each thread has a runtime of its own, as in the gateway. Readers share one for
+//! each 128 streams that are followed, and commands have one. A call ends within about a second, whatever the server does. A broken connection is re-established with growing pauses of up to a
 //! second, and the host's name is resolved each time, so that a failover by DNS is followed. Readers survive
 //! interruptions that are shorter than a lease.
 #![cfg_attr(docsrs, feature(doc_cfg))]

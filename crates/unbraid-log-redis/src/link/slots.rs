@@ -61,6 +61,8 @@ struct Slot {
 
 pub(super) struct Slots {
     slots: Vec<Slot>,
+    /// That of all further runtimes.
+    shared: Slot,
     /// On whichever connection: it is one server.
     pub(super) contact: Contact,
     /// Whether a warning says that the server cannot be reached.
@@ -85,6 +87,7 @@ impl Slots {
         };
         Self {
             slots: vec![first],
+            shared: Slot::new(None),
             contact: Contact::new(),
             is_reported: false,
         }
@@ -96,21 +99,22 @@ impl Slots {
     }
 
     fn slot(&mut self, runtime: Option<runtime::Id>) -> &mut Slot {
-        let known = self.slots.iter().position(|slot| slot.runtime == runtime);
-        let index = known.unwrap_or_else(|| {
+        let is_its = |slot: &Slot| slot.runtime == runtime;
+        if !self.slots.iter().any(is_its) {
             // Those of runtimes that were shut down.
             self.slots.retain(|slot| !slot.is_over());
             if self.slots.len() < MAX_CONNECTIONS {
                 self.slots.push(Slot::new(runtime));
             }
-            self.slots.len() - 1
-        });
-        &mut self.slots[index]
+        }
+        let own = self.slots.iter_mut().find(|slot| is_its(slot));
+        own.unwrap_or(&mut self.shared)
     }
 
     /// The next call connects.
     pub(super) fn break_where(&mut self, is_broken: impl Fn(&State) -> bool) {
-        if let Some(slot) = self.slots.iter_mut().find(|slot| is_broken(&slot.state)) {
+        let mut slots = self.slots.iter_mut().chain([&mut self.shared]);
+        if let Some(slot) = slots.find(|slot| is_broken(&slot.state)) {
             slot.state = State::not_connected();
         }
     }
@@ -176,6 +180,7 @@ mod tests {
     fn each_runtime_has_a_slot_and_those_beyond_the_limit_share_one() {
         let mut slots = Slots {
             slots: Vec::new(),
+            shared: Slot::new(None),
             contact: Contact::new(),
             is_reported: false,
         };
@@ -192,9 +197,10 @@ mod tests {
             }
         }
         assert_eq!(slots.slots.len(), MAX_CONNECTIONS);
-        let last = Some(runtimes[MAX_CONNECTIONS + 1].handle().id());
-        assert_ne!(slots.slot(last).runtime, last);
-        let first = Some(runtimes[0].handle().id());
-        assert_eq!(slots.slot(first).runtime, first);
+        for (number, runtime) in runtimes.iter().enumerate() {
+            let id = Some(runtime.handle().id());
+            let has_own = slots.slot(id).runtime == id;
+            assert_eq!(has_own, number < MAX_CONNECTIONS);
+        }
     }
 }
