@@ -105,6 +105,10 @@ impl Worker {
         }
         // A failure is found, and repaired, at the next start.
         drop(self.close());
+        // Nobody can write the streams any more that still run. The next start seals them.
+        for stream in self.shared.all_running() {
+            stream.journal().fail(closed().to_log_error());
+        }
     }
 
     fn control(&mut self, control: Control) {

@@ -62,6 +62,7 @@ struct Shard {
     logs: usize,
     /// Whether its next request will contain the logs that were added.
     is_woken: bool,
+    is_started: bool,
     task: Option<AbortHandle>,
 }
 
@@ -119,22 +120,33 @@ impl Hub {
             missing_since: None,
         };
         state.logs.insert(id.clone(), followed);
-        let mut to_wake = None;
+        let (mut is_new, mut to_wake) = (false, None);
         if let Some(found) = state.shards.get_mut(&shard) {
             found.logs += 1;
-            if found.task.is_none() {
-                let address = Arc::clone(link.address());
-                let task = shard::Task::new(shard, address, keys.clone(), self);
-                found.task = Some(tokio::spawn(task.run()).abort_handle());
-            } else if !found.is_woken {
+            is_new = !std::mem::replace(&mut found.is_started, true);
+            if !found.is_woken {
                 found.is_woken = true;
                 to_wake = Some(shard);
             }
+        }
+        drop(state);
+        if is_new {
+            self.start(shard, link, keys);
         }
         Joined {
             receiver,
             position,
             to_wake,
+        }
+    }
+
+    /// Starts the task of a shard, without the lock: a runtime that shuts down drops the task at once, which takes the lock.
+    fn start(&self, shard: u64, link: &Link, keys: &Keys) {
+        let address = Arc::clone(link.address());
+        let task = shard::Task::new(shard, address, keys.clone(), self);
+        let task = tokio::spawn(task.run()).abort_handle();
+        if let Some(found) = lock(&self.state).shards.get_mut(&shard) {
+            found.task = Some(task);
         }
     }
 
@@ -149,10 +161,10 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        for shard in lock(&self.state).shards.values() {
-            if let Some(task) = &shard.task {
-                task.abort();
-            }
+        // Without the lock, which each task takes when it is dropped.
+        let shards = std::mem::take(&mut lock(&self.state).shards);
+        for task in shards.into_values().filter_map(|shard| shard.task) {
+            task.abort();
         }
     }
 }
@@ -168,6 +180,7 @@ impl State {
         let shard = Shard {
             logs: 0,
             is_woken: true, // its task reads the state when it has connected
+            is_started: false,
             task: None,
         };
         self.shards.insert(self.last_shard, shard);
@@ -212,6 +225,12 @@ impl State {
         if let Some(log) = self.logs.remove(id) {
             let _sent = log.followers.send(Item::Failed(error));
         }
+    }
+
+    /// Ends the followers of a shard whose task has ended.
+    fn remove(&mut self, shard: u64, error: &LogError) {
+        self.shards.remove(&shard);
+        self.fail_all(shard, error);
     }
 
     fn fail_all(&mut self, shard: u64, error: &LogError) {

@@ -53,18 +53,19 @@ impl Inbox {
         }
     }
 
-    /// The commands to a key, which are read from the first call on.
+    /// The commands to a key, which are read from the first call on. If the runtime of that call was shut down, they are read
+    /// in that of this one.
     fn start(&self, address: &Arc<Address>, key: String) -> &CommandQueue {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        task.get_or_insert_with(|| {
+        if task.as_ref().is_none_or(AbortHandle::is_finished) {
             let reader = InboxReader {
                 address: Arc::clone(address),
                 key,
                 sender: self.queue.sender(),
                 delivered: HashSet::new(),
             };
-            tokio::spawn(reader.run()).abort_handle()
-        });
+            *task = Some(tokio::spawn(reader.run()).abort_handle());
+        }
         &self.queue
     }
 }

@@ -75,6 +75,7 @@
 //! | `unbraid:{<id>}:meta` | the meta data | a day later |
 //! | `unbraid:{<id>}:lease` | the producer's gateway | the [lease](RedisOptions::with_lease) |
 //! | `unbraid:claim:<hash>` | who holds an idempotency key | with its stream |
+//! | `unbraid:claim-lease:{unbraid:claim:<hash>}` | that its gateway lives, until the stream is open | the lease |
 //! | `unbraid:commands:<gateway>` | a stream: commands to a gateway | a day after the last one |
 //! | `unbraid:wake:<gateway>:<n>` | a stream: wakes a connection that waits for entries | a day after the last one |
 //!
@@ -82,8 +83,9 @@
 //!
 //! All calls from one tokio runtime share one connection, for up to 32 runtimes; further ones share another. So an answer wakes the
 //! thread that waits for it, and no other one, if each thread has a runtime of its own, as in the gateway. Readers share one for
-//! each 128 streams that are followed, and commands have one. A call ends within about a second, whatever the server does. A broken connection is re-established with growing pauses of up to a
-//! second, and the host's name is resolved each time, so that a failover by DNS is followed. Readers survive
+//! each 128 streams that are followed, and commands have one. A call ends within about a second, whatever the server does. A
+//! broken connection is re-established with growing pauses of up to a quarter of a second, and the host's name is resolved
+//! each time, so that a failover by DNS is followed. Readers survive
 //! interruptions that are shorter than a lease.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]

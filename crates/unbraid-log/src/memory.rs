@@ -162,6 +162,16 @@ impl MemoryLog {
     }
 }
 
+/// The last handle and writer is gone, so nobody can end the streams that still run. Their readers do not wait.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let empty = State::new(max_expired_bytes(&self.options));
+        for journal in std::mem::replace(&mut *self.state(), empty).into_journals() {
+            journal.fail(LogError::unavailable("the log was dropped"));
+        }
+    }
+}
+
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is complete before anything that could panic.

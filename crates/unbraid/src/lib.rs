@@ -234,6 +234,16 @@ pub mod internal {
         tokio::runtime::Handle::try_current().is_ok() && crate::reader::has_time_driver()
     }
 
+    /// Ends the streams of a builder after the rest of a total timeout that began before them, whose whole length the error
+    /// states.
+    pub fn rest_of_total_timeout(
+        builder: crate::CompletionsBuilder,
+        rest: std::time::Duration,
+        whole: std::time::Duration,
+    ) -> crate::CompletionsBuilder {
+        builder.rest_of_total_timeout(rest, whole)
+    }
+
     /// A source of this implementation.
     pub fn source(stream: impl PollSource + 'static) -> crate::Source {
         crate::Source::new(stream)

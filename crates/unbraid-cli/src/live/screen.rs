@@ -49,6 +49,20 @@ impl Screen {
         Ok(screen)
     }
 
+    /// Takes the terminal again after the process was stopped. A shell has used it meanwhile, and has set its modes.
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        if !is_open() {
+            return Ok(());
+        }
+        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        if self.keys.is_some() {
+            // Otherwise the terminal is taken to be in raw mode already.
+            disable_raw_mode()?;
+            enable_raw_mode()?;
+        }
+        self.terminal.clear()
+    }
+
     /// Draws the view, unless the terminal has been restored.
     pub(super) fn draw(&mut self, view: &mut View) -> io::Result<()> {
         if is_open() {

@@ -44,6 +44,7 @@ impl Session {
         let mut screen = Screen::enter()?;
         self.view.set_has_keys(screen.keys.is_some());
         let mut signal = Box::pin(exit_signal()?);
+        let mut resumptions = Resumptions::new()?;
         let mut frames = time::interval(FRAME_INTERVAL);
         let mut waits_for_cancel = true;
         // After a late frame the next one still waits a full interval, so that a slow terminal has time to catch up.
@@ -86,6 +87,10 @@ impl Session {
                 },
                 _ = frames.tick() => {
                     self.view.tick(self.now());
+                    screen.draw(&mut self.view)?;
+                }
+                () = resumptions.next() => {
+                    screen.reopen()?;
                     screen.draw(&mut self.view)?;
                 }
                 code = &mut signal => {
@@ -198,4 +203,38 @@ pub(crate) fn exit_signal() -> io::Result<impl Future<Output = i32>> {
 #[expect(clippy::unnecessary_wraps, reason = "the signature on Unix")]
 pub(crate) fn exit_signal() -> io::Result<impl Future<Output = i32>> {
     Ok(future::pending())
+}
+
+/// When the process goes on after it was stopped.
+#[cfg(unix)]
+struct Resumptions(tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Resumptions {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kind = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+        Ok(Self(signal(kind)?))
+    }
+
+    async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            future::pending().await
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Resumptions;
+
+#[cfg(not(unix))]
+impl Resumptions {
+    #[expect(clippy::unnecessary_wraps, reason = "the signature on Unix")]
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        future::pending().await
+    }
 }

@@ -225,6 +225,37 @@ fn a_signal_restores_the_terminal() {
     }
 }
 
+/// As with `kill -STOP`, and `fg` in a shell, which has used the terminal meanwhile.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_view_that_was_stopped_takes_the_terminal_again() {
+    let mut stream = LiveStream::watch(&[], (12, 60));
+    stream.content(0, "Hi");
+    stream.terminal.wait_for("Hi");
+    let id = stream.terminal.id();
+    let signal = |name| {
+        let sent = Command::new("kill").args([name, &id.to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    let shell = format!(
+        "tty=$(readlink /proc/{id}/fd/1); stty sane <$tty; printf '\\033[?1049l\\033[?25h$ fg' >$tty"
+    );
+    assert!(
+        Command::new("sh")
+            .args(["-c", &shell])
+            .status()
+            .unwrap()
+            .success()
+    );
+    stream.terminal.wait_for("$ fg");
+    signal("-CONT");
+    let screen = stream.terminal.wait_for("Hi");
+    assert!(!screen.contains("$ fg"), "{screen}");
+    stream.terminal.press("q");
+    check_restored(&stream.terminal.end(), 3);
+}
+
 #[test]
 fn a_model_cannot_control_the_screen() {
     let mut stream = LiveStream::watch(&[], (12, 70));

@@ -145,6 +145,38 @@ fn an_invalid_command_line_exits_with_2() {
 }
 
 #[test]
+fn a_variable_switches_an_option_without_a_value_on_and_off() {
+    let listen = |value| {
+        Command::new(UNBRAID)
+            .args(["serve", "--listen", "0.0.0.0:nonsense"])
+            .args(UPSTREAM)
+            .env("UNBRAID_PASS_THROUGH", value)
+            .output()
+            .unwrap()
+    };
+    for value in ["true", "1", "yes", "on", "false", "0", "no", "off"] {
+        let run = Run::from(listen(value));
+        assert!(run.stderr.contains("not an address"), "{}", run.stderr);
+    }
+    let run = Run::from(listen("maybe"));
+    assert!(run.stderr.contains("--pass-through"), "{}", run.stderr);
+    for (value, message) in [("1", "0.0.0.0:0: "), ("0", "--auth-file")] {
+        let taken = TcpListener::bind("0.0.0.0:0").unwrap();
+        let address = taken.local_addr().unwrap().to_string();
+        let run = Run::from(
+            Command::new(UNBRAID)
+                .args(["serve", "--listen", &address])
+                .args(UPSTREAM)
+                .env("UNBRAID_INSECURE_NO_AUTH", value)
+                .output()
+                .unwrap(),
+        );
+        let message = message.replace("0.0.0.0:0", &address);
+        assert!(run.stderr.contains(&message), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn an_address_in_use_or_a_file_that_cannot_be_read_exits_with_1() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use unbraid::{CompletionsBuilder, TimedOut, Timeout};
+use unbraid::{CompletionsBuilder, TimedOut, Timeout, internal::rest_of_total_timeout};
 
 use crate::limits::FIRST_BYTE_TIMEOUT;
 
@@ -62,7 +62,7 @@ pub(crate) fn with_deadline(
     deadline: Option<Deadline>,
 ) -> CompletionsBuilder {
     match deadline {
-        Some(deadline) => config.total_timeout(deadline.rest()),
+        Some(deadline) => rest_of_total_timeout(config, deadline.rest(), deadline.total),
         None => config,
     }
 }

@@ -73,7 +73,8 @@ async fn the_stream_config_has_the_number_of_choices_and_the_rest_of_the_total_t
         panic!("{:?}", completions.closed().await);
     };
     assert_eq!(timed_out.timeout, Timeout::Total);
-    assert!(timed_out.after < Duration::from_millis(300));
+    // What was configured, and not what was left when the answer began.
+    assert_eq!(timed_out.after, Duration::from_millis(300));
 }
 
 #[tokio::test]

@@ -72,6 +72,20 @@ async fn streams_survive_a_restart() {
 }
 
 #[tokio::test]
+async fn a_reader_of_a_stream_that_nobody_can_write_any_more_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open_log(&folder.path().join("streams.log"), options()).await;
+    let (id, mut writer) = open_stream(&log).await;
+    writer.append(&record(1, 1, 10)).await.unwrap();
+    let mut records = log.read(&id, Seq::START);
+    assert!(records.next().await.is_some_and(|record| record.is_ok()));
+    drop((writer, log));
+    let read = tokio::time::timeout(Duration::from_secs(30), records.next());
+    let error = read.await.unwrap().unwrap().unwrap_err();
+    assert!(error.is_temporary(), "{error}");
+}
+
+#[tokio::test]
 async fn a_stream_expires_at_its_time_although_the_log_was_restarted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("streams.log");

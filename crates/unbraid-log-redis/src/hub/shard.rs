@@ -205,6 +205,15 @@ impl Task {
     }
 }
 
+/// A task that does not come to its end, because its runtime shuts down, leaves no follower waiting: they may be in another
+/// runtime, and then read on there.
+impl Drop for Task {
+    fn drop(&mut self) {
+        let error = LogError::unavailable("the connection of the readers is closed");
+        lock(&self.state).remove(self.number, &error);
+    }
+}
+
 fn parse_tail(answer: Value) -> Result<Tail, Failure> {
     let Value::Array(answer) = answer else {
         return Err(Failure::Answer);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
 use tokio::time::{Instant, timeout};
-use unbraid_log::{End, LogStore, Seq, StreamEnd};
+use unbraid_log::{Command, End, LogStore, Seq, StreamEnd};
 use unbraid_testkit::servers::RedisServer;
 
 use crate::support::{PATIENCE, append, connect, open, read_all, record};
@@ -144,6 +144,51 @@ async fn dropping_the_log_closes_its_connections() {
             .await
             .is_err()
     );
+}
+
+#[test]
+fn a_log_outlives_the_runtime_in_which_it_was_first_read() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    };
+    let (first, second) = (runtime(), runtime());
+    let (log, id, mut writer, mut records) = first.block_on(async {
+        let log = connect(&server).await;
+        let (id, mut writer) = open(&log).await;
+        append(&mut *writer, &record(1, 1)).await.unwrap();
+        let mut records = log.read(&id, Seq::START);
+        assert_eq!(records.next().await, Some(Ok(record(1, 1))));
+        let mut commands = log.commands();
+        let waits = timeout(Duration::from_millis(300), async {
+            tokio::select! {
+                _ = records.next() => {}
+                _ = commands.next() => {}
+            }
+        });
+        assert!(waits.await.is_err());
+        (log, id, writer, records)
+    });
+    drop(first);
+    second.block_on(async {
+        // Its connection is gone.
+        let failed = timeout(PATIENCE, records.next()).await.unwrap();
+        assert!(failed.is_some_and(|read| read.is_err_and(|error| error.is_temporary())));
+        let mut records = log.read(&id, Seq(1));
+        let append = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            append(&mut *writer, &record(2, 2)).await
+        };
+        let read = timeout(PATIENCE, futures::future::join(append, records.next()));
+        assert_eq!(read.await.unwrap().1, Some(Ok(record(2, 2))));
+        let mut commands = log.commands();
+        log.send_command(&id, Command::Read).await.unwrap();
+        let received = timeout(PATIENCE, commands.next()).await;
+        assert_eq!(received, Ok(Some((id, Command::Read))));
+    });
 }
 
 #[tokio::test]

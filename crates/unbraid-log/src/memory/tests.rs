@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use tokio::time::advance;
 use unbraid_core::ChoiceIndex;
 
@@ -358,6 +358,22 @@ async fn commands_that_nobody_takes_are_bounded() {
         .await
         .unwrap_err();
     assert!(refused.is_temporary());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_a_stream_that_nobody_can_write_any_more_ends() {
+    let log = log();
+    let (running, writer) = open(&log).await;
+    let (ended, mut other) = open(&log).await;
+    seal(&mut *other).await;
+    let mut readers = [&running, &ended].map(|id| log.read(id, Seq::START));
+    drop((log, other));
+    let waits = tokio::time::timeout(HOUR, readers[0].next()).await;
+    assert!(waits.is_err(), "its writer can append");
+    drop(writer);
+    let failed = tokio::time::timeout(HOUR, readers[0].next()).await.unwrap();
+    assert!(failed.is_some_and(|read| read.is_err_and(|error| error.is_temporary())));
+    assert_eq!(readers[1].next().await, None);
 }
 
 #[test]

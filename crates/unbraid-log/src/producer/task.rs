@@ -377,7 +377,9 @@ impl Drop for ProducerTask {
     fn drop(&mut self) {
         // Also if the task panicked: nobody waits for it forever.
         let error = || LogError::unavailable("the producer was lost");
-        self.shared.journal.fail(error());
+        if self.shared.journal.fail(error()) {
+            self.report_failure(error());
+        }
         self.observe_changes(false);
         self.shared.close();
     }

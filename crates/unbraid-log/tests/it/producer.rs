@@ -467,6 +467,30 @@ async fn a_producer_that_is_dropped_ends_as_lost_and_what_is_held_is_freed_then(
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
+/// The task of a producer calls code of others: a log, and its observer.
+#[tokio::test(start_paused = true)]
+async fn a_producer_whose_task_panics_has_failed() {
+    struct Panics;
+    impl ProducerObserver for Panics {
+        fn appended(&self, _result: Result<Appended, &LogError>, _after: Duration) {
+            panic!("as an observer should not");
+        }
+    }
+    let log: Arc<dyn LogStore> = Engine::new(LEASE).gateway();
+    let id = StreamId::random().unwrap();
+    let meta = Meta::new("/v1/chat/completions", 1);
+    let options = ProducerOptions::default().with_observer(Arc::new(Panics));
+    let producer = Producer::open(log, &id, &meta, options).await.unwrap();
+    let mut builder = RecordBuilder::new(Seq(1));
+    builder.push(&Event::chunk(&[0.into()], b"1"));
+    producer.append(builder.take().unwrap());
+    let flushed = timeout(PATIENCE, producer.flushed()).await;
+    assert!(flushed.is_ok_and(|flushed| flushed.is_err_and(|error| error.is_temporary())));
+    let failed = std::future::poll_fn(|cx| producer.poll_failed(cx));
+    assert!(timeout(PATIENCE, failed).await.is_ok());
+    timeout(PATIENCE, producer.sealed()).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_log_that_never_comes_back_is_given_up_after_the_time_to_live() {
     let mut running = start().await;

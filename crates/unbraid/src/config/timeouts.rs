@@ -58,6 +58,14 @@ impl CompletionsBuilder {
     #[must_use]
     pub fn total_timeout(mut self, after: Duration) -> Self {
         self.timeouts.total = Some(after);
+        self.timeouts.whole_total = None;
+        self
+    }
+
+    /// Ends the stream after the rest of a total timeout that began before it, whose whole length the error states.
+    pub(crate) fn rest_of_total_timeout(mut self, rest: Duration, whole: Duration) -> Self {
+        self.timeouts.total = Some(rest);
+        self.timeouts.whole_total = Some(whole);
         self
     }
 

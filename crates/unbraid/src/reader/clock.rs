@@ -29,6 +29,8 @@ pub(crate) struct Timeouts {
     pub(crate) first_byte: Option<Duration>,
     pub(crate) idle: Option<Duration>,
     pub(crate) total: Option<Duration>,
+    /// The length that is stated if `total` is the rest of a timeout that began earlier.
+    pub(crate) whole_total: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -38,6 +40,7 @@ impl Default for Timeouts {
             first_byte: None,
             idle: None,
             total: None,
+            whole_total: None,
         }
     }
 }
@@ -150,6 +153,13 @@ impl Clock {
             Some(last) => timed_out(Timeout::Idle, last, self.timeouts.idle),
         };
         let total = timed_out(Timeout::Total, self.started, self.timeouts.total);
+        let total = total.map(|(deadline, tick)| match self.timeouts.whole_total {
+            Some(whole) => {
+                let timed_out = TimedOut::new(Timeout::Total, whole);
+                (deadline, Tick::TimedOut(timed_out))
+            }
+            None => (deadline, tick),
+        });
         let idle = (idle_ends && self.timeouts.implicit)
             .then(|| (self.last_byte.unwrap_or(self.started) + IDLE, Tick::Idle));
         [idle, silence, total]

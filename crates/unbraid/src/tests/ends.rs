@@ -5,7 +5,7 @@ use std::time::Duration;
 use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 
 use super::{all_choices, ends, read, read_with, soon};
-use crate::{Completions, StreamError, Timeout};
+use crate::{Completions, StreamError, TimedOut, Timeout};
 
 /// Choice 0 finishes and ends; choice 1 is open.
 fn one_of_two() -> Vec<Step> {
@@ -203,6 +203,25 @@ async fn s04_comments_keep_a_stream_alive_but_not_past_its_total() {
         &ends(&read_with(total, steps)).await,
         &["0 timed_out \"a\""],
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_total_timeout_ends_the_stream_and_its_error_states_the_whole() {
+    let [rest, whole] = [2, 5].map(Duration::from_secs);
+    let builder = Completions::builder().rest_of_total_timeout(rest, whole);
+    let steps = || vec![bytes(content(0, "a")), Step::Stall];
+    for (builder, length, stated) in [
+        (builder.clone(), rest, whole),
+        (builder.total_timeout(rest), rest, rest),
+    ] {
+        let started = tokio::time::Instant::now();
+        let completions = read_with(builder, steps());
+        let closed = soon(completions.closed()).await;
+        let expected = TimedOut::new(Timeout::Total, stated);
+        assert!(matches!(closed, Err(StreamError::TimedOut(over)) if over == expected));
+        let late = started.elapsed().saturating_sub(length);
+        assert!(started.elapsed() >= length && late < Duration::from_millis(50));
+    }
 }
 
 #[tokio::test(start_paused = true)]
