@@ -77,6 +77,16 @@ const scenarios = {
     await ended(page);
   },
 
+  /** Opens the address in a second tab, although the stream may have no more than one reader. */
+  async busy() {
+    const page = await ask();
+    await writing(page);
+    const second = await open(page.url());
+    await until(second, (seen) => seen.state === "reconnecting");
+    report.before = await view(second);
+    await Promise.all([ended(page), ended(second)]);
+  },
+
   /** Sends a request that is refused. */
   async refused() {
     const page = await open(url);

@@ -11,7 +11,7 @@ use redis::{
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
+    net::{TcpStream, lookup_host},
     task::AbortHandle,
 };
 use tokio_rustls::TlsConnector;
@@ -128,8 +128,12 @@ impl Address {
 }
 
 async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, Failure> {
+    let resolved = lookup_host((host, port)).await;
+    let addresses: Vec<_> = resolved
+        .map_err(|_| Failure::Connection("the host's name cannot be resolved".to_owned()))?
+        .collect();
     let connect = async {
-        let stream = TcpStream::connect((host, port)).await?;
+        let stream = TcpStream::connect(&addresses[..]).await?;
         // A record is small, and its producer waits for the acknowledgement.
         stream.set_nodelay(true)?;
         io::Result::Ok(stream)

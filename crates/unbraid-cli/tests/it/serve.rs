@@ -122,6 +122,19 @@ fn an_invalid_command_line_exits_with_2() {
             "the log is memory",
         ),
         (&["--log", "file:"], "needs a path"),
+        (
+            &["--log", "redis://:secret@localhost:99999"],
+            "invalid Redis URL",
+        ),
+        (
+            &["--log", "redis://127.0.0.1:9", "--log-prefix", "a{b"],
+            "invalid option",
+        ),
+        (&["--log", "nats://u:secret@:x"], "invalid NATS address"),
+        (
+            &["--log", "nats://127.0.0.1:9", "--log-prefix", "a b"],
+            "invalid option",
+        ),
         (&["--log", "nats://localhost", "--lease", "0"], "--lease"),
         (&["--ping", "15"], "duration"),
         (&["--max-body", "1MB"], "size"),
@@ -222,7 +235,12 @@ fn a_replayed_provider_is_served_as_streams() {
     let upstream = format!("http://{}/v1", replay.address());
     let serve = Serve::start(
         &[],
-        &[("UNBRAID_UPSTREAM", &upstream), ("UNBRAID_MAX_N", "4")],
+        &[
+            ("UNBRAID_UPSTREAM", &upstream),
+            ("UNBRAID_MAX_N", "4"),
+            ("UNBRAID_PASS_THROUGH", "1"),
+            ("UNBRAID_INSECURE_NO_AUTH", ""),
+        ],
     );
     assert!(serve.line.starts_with("http://127.0.0.1:") && serve.line.ends_with("/\n"));
     let body = r#"{"model":"m","n":2,"stream":true}"#;

@@ -125,7 +125,7 @@ pub(super) fn end_of_log(error: &LogError) -> End {
 fn error_object(end: End) -> Value {
     let message = match end {
         End::Interrupted => "the upstream's answer ended before it was complete",
-        End::ServerError => "the upstream reported an error",
+        End::ServerError => "the upstream or the log reported an error",
         End::Transport => "the connection to the upstream failed",
         End::TimedOut => "the upstream was silent for too long",
         End::LimitExceeded => "the answer is larger than this gateway allows",

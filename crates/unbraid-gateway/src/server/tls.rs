@@ -5,7 +5,10 @@ use std::{fmt, fs, path::Path, sync::Arc};
 use rustls::{
     ServerConfig,
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject},
+    },
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -24,7 +27,10 @@ impl Acceptor {
         if chain.is_empty() {
             return Err(tls_error(&"the file contains no certificate"));
         }
-        let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| tls_error(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| match error {
+            pem::Error::NoItemsFound => tls_error(&"the file contains no private key"),
+            error => tls_error(&error),
+        })?;
         // The provider is passed on explicitly: a process-wide default may be missing.
         let provider = Arc::new(ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)

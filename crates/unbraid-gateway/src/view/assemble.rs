@@ -32,10 +32,14 @@ pub(super) fn response(
 ) -> String {
     let demux = assemble(view, target, upto);
     let mut metadata = demux.metadata().clone();
-    // An answer without a choice does not show its kind.
+    // An answer that has not begun shows neither its kind nor the other fields that every answer has.
+    let meta = view.meta();
+    metadata.kind.get_or_insert_with(|| kind_of(&meta.endpoint));
+    metadata.id.get_or_insert_default();
+    metadata.created.get_or_insert(meta.created);
     metadata
-        .kind
-        .get_or_insert_with(|| kind_of(&view.meta().endpoint));
+        .model
+        .get_or_insert_with(|| meta.model.as_deref().unwrap_or_default().into());
     let mut response = aggregate_json(&metadata, &demux.usage(), demux.choices());
     if let Some(state) = state
         && response.pop() == Some('}')

@@ -65,7 +65,7 @@ pub(super) fn error_event(end: End) -> String {
 pub(super) fn error_object(end: End) -> Value {
     let message = match end {
         End::Interrupted => "the upstream's answer was cut off",
-        End::ServerError => "the upstream reported an error",
+        End::ServerError => "the upstream or the log reported an error",
         End::Transport => "the connection to the upstream failed",
         End::TimedOut => "the upstream did not answer in time",
         End::LimitExceeded => "the answer exceeded a limit of the gateway",

@@ -38,6 +38,22 @@ async fn a_refusal_of_the_provider_is_explained() {
 }
 
 #[tokio::test]
+async fn a_page_that_has_to_wait_says_why() {
+    let running = Running::with(|builder| builder.max_readers(1)).await;
+    let Some(browser) = Browser::start(running.address, "busy", "words", "2").await else {
+        return;
+    };
+    let report = browser.report().await;
+    assert_eq!(
+        report.0["before"]["words"],
+        "This stream has too many readers, trying again…"
+    );
+    for view in report.views() {
+        assert_eq!(view["state"], "ended", "{view}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_asked_for_and_kept_for_the_session_and_a_link_needs_none() {
     let key = "k-5f0c";
     let hash = digest(&SHA256, key.as_bytes());

@@ -241,6 +241,13 @@ async fn respond_async_answers_at_once_and_reports_a_refusal_in_the_status() {
         (&status["state"], &status["object"]),
         (&json!("running"), &json!("stream"))
     );
+    // An answer that has not begun has the fields of every other one.
+    let so_far = send(gateway.get(&format!("{location}/events?stream=false"))).await;
+    let so_far: Value = so_far.value().await;
+    assert_eq!(
+        (&so_far["id"], &so_far["model"], &so_far["created"]),
+        (&json!(""), &json!("m"), &status["created"])
+    );
     let events = gateway
         .view(&format!("{location}/events"))
         .await

@@ -108,3 +108,130 @@ async fn the_described_objects_have_exactly_the_described_fields() {
     let message: Value = send(view).await.value().await;
     assert!(keys(&message).is_superset(&required(&description, "Message")));
 }
+
+/// What a path answers with a status, with references followed.
+fn described<'d>(description: &'d Value, path: &str, method: &str, status: u16) -> &'d Value {
+    let answer = &description["paths"][path][method]["responses"][status.to_string()];
+    match answer["$ref"].as_str() {
+        Some(reference) => description.pointer(&reference[1..]).unwrap(),
+        None => answer,
+    }
+}
+
+#[tokio::test]
+async fn errors_of_requests_are_described_with_their_codes() {
+    const CHAT: &str = "/v1/chat/completions";
+    const LINKS: &str = "/v1/streams/{id}/links";
+    const EVENTS: &str = "/v1/streams/{id}/events";
+    let (_upstream, gateway) = gateway().await;
+    let description = description();
+    let (id, _post) = gateway.create(1).await;
+    let too_long = "x".repeat(5000);
+    for (method, path, header, body, status, code) in [
+        (
+            "post",
+            CHAT,
+            ("content-type", "text/plain"),
+            "{}",
+            415,
+            "unsupported_media_type",
+        ),
+        (
+            "post",
+            CHAT,
+            ("idempotency-key", "a b"),
+            "{}",
+            400,
+            "bad_idempotency_key",
+        ),
+        (
+            "post",
+            CHAT,
+            ("x-stream-durability", "maybe"),
+            "{}",
+            400,
+            "invalid_header",
+        ),
+        (
+            "post",
+            CHAT,
+            ("last-event-id", "x"),
+            "{}",
+            400,
+            "bad_cursor",
+        ),
+        ("post", LINKS, ("x-a", "b"), "[]", 400, "invalid_json"),
+        (
+            "post",
+            LINKS,
+            ("x-a", "b"),
+            r#"{"scope":"x"}"#,
+            400,
+            "invalid_link_request",
+        ),
+        (
+            "post",
+            LINKS,
+            ("x-a", "b"),
+            &too_long,
+            413,
+            "request_too_large",
+        ),
+        ("get", EVENTS, ("last-event-id", "x"), "", 400, "bad_cursor"),
+        (
+            "get",
+            EVENTS,
+            ("accept", "text/html"),
+            "",
+            406,
+            "not_acceptable",
+        ),
+        (
+            "get",
+            "/healthz",
+            ("host", "a.example"),
+            "",
+            403,
+            "host_not_allowed",
+        ),
+        (
+            "get",
+            "/",
+            ("origin", "http://a.example"),
+            "",
+            403,
+            "origin_not_allowed",
+        ),
+    ] {
+        let verb = method.to_uppercase().parse().unwrap();
+        let mut request = gateway.method(verb, &path.replace("{id}", &id));
+        if !body.is_empty() {
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_owned());
+        }
+        let mut request = request.build().unwrap();
+        request
+            .headers_mut()
+            .insert(header.0, header.1.parse().unwrap());
+        let response = reqwest::Client::new().execute(request).await.unwrap();
+        assert_eq!(response.status(), status, "{path} {header:?}");
+        assert_eq!(error_code(response).await, code);
+        let answer = described(&description, path, method, status);
+        let text = answer["description"].as_str().unwrap_or_default();
+        assert!(
+            text.contains(&format!("`{code}`")),
+            "{path} {status}: {text}"
+        );
+    }
+}
+
+/// A cancel that the log has not confirmed yet.
+#[test]
+fn the_states_of_a_status_are_described() {
+    let states = &description()["components"]["schemas"]["Stream"]["properties"]["state"]["enum"];
+    assert_eq!(
+        *states,
+        serde_json::json!(["running", "cancelling", "ended"])
+    );
+}

@@ -54,6 +54,9 @@ pub(crate) struct ReaderMachine {
     backoff: Backoff,
     /// Since when the log is not available, or does not know the stream.
     failing_since: Option<Duration>,
+    /// Since when the log answers that it does not know the stream. The outage before it says nothing about the producer, which
+    /// could not append again.
+    unknown_since: Option<Duration>,
     /// Where the records ended, although the sealed log has more.
     short_at: Option<Seq>,
     done: Option<Result<StreamEnd, LogError>>,
@@ -68,6 +71,7 @@ impl ReaderMachine {
             check_at: now + rules.check_every,
             backoff: Backoff::of_reader(),
             failing_since: None,
+            unknown_since: None,
             short_at: None,
             done: None,
             rules,
@@ -176,12 +180,17 @@ impl ReaderMachine {
     }
 
     fn failed(&mut self, error: LogError, now: Duration) {
-        let patience = match error {
-            LogError::Unavailable { .. } | LogError::Full => self.rules.patience,
-            LogError::Unknown => self.rules.unknown_patience,
+        let failing_since = *self.failing_since.get_or_insert(now);
+        let until = match error {
+            LogError::Unavailable { .. } | LogError::Full => {
+                self.unknown_since = None;
+                failing_since + self.rules.patience
+            }
+            LogError::Unknown => {
+                *self.unknown_since.get_or_insert(now) + self.rules.unknown_patience
+            }
             error => return self.fail(error),
         };
-        let until = *self.failing_since.get_or_insert(now) + patience;
         if now >= until {
             return self.fail(error);
         }
@@ -193,6 +202,7 @@ impl ReaderMachine {
 
     fn available(&mut self) {
         self.failing_since = None;
+        self.unknown_since = None;
         self.backoff.succeeded();
     }
 

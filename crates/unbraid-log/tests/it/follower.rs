@@ -171,6 +171,24 @@ async fn a_log_that_has_forgotten_the_stream_ends_its_readers_after_a_lease() {
     assert!(after >= LEASE && after <= latest, "{after:?}");
 }
 
+/// A producer cannot append again what the log has lost before it is back.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_comes_back_empty_after_more_than_a_lease_is_waited_for() {
+    let mut followed = start().await;
+    followed.other.set(Fault::Down);
+    sleep(LEASE + Duration::from_secs(5)).await;
+    followed.engine.empty();
+    followed.other.set(None);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(followed.follower.journal().end(), None);
+    followed.writer.append(&record(1, 4)).await.unwrap();
+    let end = StreamEnd::new(End::Finished);
+    followed.writer.seal(&end).await.unwrap();
+    let (end, _) = ended(followed.follower.journal()).await;
+    assert_eq!(end, Ok(StreamEnd::new(End::Finished)));
+    assert_eq!(texts(followed.follower.journal()), ["1", "2", "3", "4"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_has_more_than_a_log_that_lost_its_tail_gets_the_end_and_nothing_twice() {
     let mut followed = start().await;

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use clap::{ValueHint, builder::BoolishValueParser};
+use clap::ValueHint;
 use unbraid_gateway::{FanOut, GatewayBuilder, OnLogFailure};
 
 use super::{
     log::{LogKind, LogOptions},
     resolve,
-    values::{OrNever, duration, duration_or_never, non_zero, number, size},
+    values::{OrNever, duration, duration_or_never, flag, non_zero, number, size},
 };
 use crate::exit::Failure;
 
@@ -98,7 +98,7 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_AUTH_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     auth_file: Option<PathBuf>,
     /// Listen on other addresses than loopback although no key is required
-    #[arg(long, env = "UNBRAID_INSECURE_NO_AUTH", hide_env_values = true, value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "UNBRAID_INSECURE_NO_AUTH", hide_env_values = true, value_parser = flag)]
     insecure_no_auth: bool,
     /// A file with the secret that signs links; otherwise it is read from UNBRAID_LINK_SECRET, or random
     #[arg(long, env = "UNBRAID_LINK_SECRET_FILE", hide_env_values = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -204,7 +204,7 @@ pub(in crate::commands) struct ServeArgs {
     )]
     metrics_listen: Option<String>,
     /// Forward every other path below /v1/ unchanged
-    #[arg(long, env = "UNBRAID_PASS_THROUGH", hide_env_values = true, value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "UNBRAID_PASS_THROUGH", hide_env_values = true, value_parser = flag)]
     pass_through: bool,
     /// Print a new key and its line for the auth file, then exit
     #[arg(long, value_name = "NAME")]

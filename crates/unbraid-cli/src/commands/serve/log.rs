@@ -162,7 +162,7 @@ async fn file(path: &Path, options: LogOptions<'_>) -> Result<Log, Failure> {
 
 #[cfg(feature = "redis")]
 async fn redis(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
-    use unbraid_log_redis::{RedisLog, RedisOptions};
+    use unbraid_log_redis::{ConnectError, RedisLog, RedisOptions};
 
     let own = RedisOptions::default()
         .with_prefix(options.prefix)
@@ -170,14 +170,20 @@ async fn redis(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
         .with_lease(options.lease)
         .with_claim_pending(options.claim_pending)
         .with_replicas(options.replicas);
-    let log = RedisLog::connect(url, own).await.map_err(request)?;
+    let log = RedisLog::connect(url, own).await.map_err(|error| {
+        let is_usage = matches!(
+            error,
+            ConnectError::InvalidUrl { .. } | ConnectError::InvalidOption { .. }
+        );
+        refused(is_usage, error)
+    })?;
     warn(&log.warnings());
     Ok(Log::Shared(SharedLog(Arc::new(log))))
 }
 
 #[cfg(feature = "nats")]
 async fn nats(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
-    use unbraid_log_nats::{NatsLog, NatsOptions};
+    use unbraid_log_nats::{NatsError, NatsLog, NatsOptions};
 
     let own = NatsOptions::default()
         .with_prefix(options.prefix.to_owned())
@@ -185,7 +191,13 @@ async fn nats(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
         .with_lease(options.lease)
         .with_claim_pending(options.claim_pending)
         .with_replicas(options.replicas);
-    let log = NatsLog::connect(url, own).await.map_err(request)?;
+    let log = NatsLog::connect(url, own).await.map_err(|error| {
+        let is_usage = matches!(
+            error,
+            NatsError::InvalidUrl { .. } | NatsError::InvalidOption { .. }
+        );
+        refused(is_usage, error)
+    })?;
     warn(&log.warnings());
     Ok(Log::Shared(SharedLog(Arc::new(log))))
 }
@@ -195,6 +207,15 @@ fn warn(warnings: &[String]) {
     for warning in warnings {
         tracing::warn!("{}", printable(warning));
     }
+}
+
+/// A URL or an option that no server could use is an error of the command line.
+#[cfg(any(feature = "redis", feature = "nats"))]
+fn refused(is_usage: bool, error: impl std::fmt::Display) -> Failure {
+    if is_usage {
+        return Failure::Usage(printable(&error.to_string()));
+    }
+    request(error)
 }
 
 /// A server may have written parts of the error.

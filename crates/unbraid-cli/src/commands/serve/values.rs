@@ -42,6 +42,15 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(bytes).ok_or_else(|| SIZE.into())
 }
 
+/// Parses the variable of an option that has no value. An empty variable is like none.
+pub(super) fn flag(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "" | "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err("it is true or false".into()),
+    }
+}
+
 /// Parses a number.
 pub(super) fn number<T>(text: &str) -> Result<T, String>
 where
@@ -110,6 +119,14 @@ mod tests {
         }
         assert_eq!(duration_or_never("never"), Ok(OrNever(None)));
         assert_eq!(duration_or_never("0"), Ok(OrNever(Some(Duration::ZERO))));
+    }
+
+    #[test]
+    fn a_flag_is_true_false_or_not_set() {
+        for (text, value) in [("1", true), ("Yes", true), ("", false), ("0", false)] {
+            assert_eq!(flag(text), Ok(value), "{text}");
+        }
+        assert!(flag("maybe").is_err());
     }
 
     #[test]
