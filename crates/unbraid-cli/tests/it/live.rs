@@ -232,9 +232,9 @@ fn a_view_that_was_stopped_takes_the_terminal_again() {
     let mut stream = LiveStream::watch(&[], (12, 60));
     stream.content(0, "Hi");
     stream.terminal.wait_for("Hi");
-    let id = stream.terminal.id();
-    let signal = |name| {
-        let sent = Command::new("kill").args([name, &id.to_string()]).status();
+    let id = stream.terminal.id().to_string();
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &id]).status();
         assert!(sent.unwrap().success());
     };
     signal("-STOP");
