@@ -87,6 +87,17 @@ async fn a_port_without_a_server_is_unreachable() {
 }
 
 #[tokio::test]
+async fn a_name_that_cannot_be_resolved_is_reported_as_such() {
+    check(
+        connect("redis://no-such-host.invalid:1").await,
+        ConnectError::Unreachable {
+            address: "no-such-host.invalid:1".to_owned(),
+            reason: "the host's name cannot be resolved".to_owned(),
+        },
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_never_answers_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
