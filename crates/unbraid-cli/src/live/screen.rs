@@ -60,7 +60,9 @@ impl Screen {
             disable_raw_mode()?;
             enable_raw_mode()?;
         }
-        self.terminal.clear()
+        // Unlike `clear`, this does not ask the terminal for the place of its cursor.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     /// Draws the view, unless the terminal has been restored.
