@@ -181,10 +181,10 @@ impl Link {
 
     /// The connection of this runtime, and whether this call has waited for it.
     async fn live(&self) -> Result<(Arc<Live>, bool), Failure> {
-        let runtime = current_runtime();
         let connecting = {
             let mut slots = lock(&self.slots);
-            let state = slots.of(runtime);
+            let owner = slots.owner(current_runtime());
+            let state = slots.of(owner);
             match state {
                 State::Live(live) => return Ok((Arc::clone(live), false)),
                 State::Connecting(connecting) => connecting.clone(),
@@ -192,7 +192,7 @@ impl Link {
                     return Err(failure.clone());
                 }
                 State::Broken { .. } => {
-                    let connecting = self.start_connecting(runtime);
+                    let connecting = self.start_connecting(owner);
                     *state = State::Connecting(connecting.clone());
                     connecting
                 }
@@ -215,13 +215,13 @@ impl Link {
     }
 
     /// Connects in a task of its own: a call that times out does not abort the attempt that others wait for.
-    fn start_connecting(&self, runtime: Option<runtime::Id>) -> Connecting {
+    fn start_connecting(&self, owner: Option<runtime::Id>) -> Connecting {
         let address = Arc::clone(&self.address);
         let slots = Arc::downgrade(&self.slots);
         let task = tokio::spawn(async move {
             let connected = connect(&address).await.map(Live::new);
             if let Some(slots) = slots.upgrade() {
-                lock(&slots).finish_connecting(runtime, &address, &connected);
+                lock(&slots).finish_connecting(owner, &address, &connected);
             }
             connected
         });

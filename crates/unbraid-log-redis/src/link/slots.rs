@@ -53,7 +53,7 @@ pub(super) enum State {
 
 /// The connection of a runtime.
 struct Slot {
-    /// `None` outside of any.
+    /// `None` for the one that several share.
     runtime: Option<runtime::Id>,
     state: State,
     backoff: Backoff,
@@ -61,7 +61,7 @@ struct Slot {
 
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// That of all further runtimes.
+    /// That of all further runtimes, and of calls outside of any.
     shared: Slot,
     /// On whichever connection: it is one server.
     pub(super) contact: Contact,
@@ -93,21 +93,28 @@ impl Slots {
         }
     }
 
-    /// The state of a runtime's connection. A new one is not connected.
-    pub(super) fn of(&mut self, runtime: Option<runtime::Id>) -> &mut State {
-        &mut self.slot(runtime).state
+    /// The owner of the slot that a runtime uses: itself, or `None` if it has to share one. An attempt to connect keeps the owner,
+    /// because by its end the runtime may have got a slot of its own.
+    pub(super) fn owner(&mut self, runtime: Option<runtime::Id>) -> Option<runtime::Id> {
+        let is_its = |slot: &Slot| slot.runtime == runtime;
+        if runtime.is_none() || self.slots.iter().any(is_its) {
+            return runtime;
+        }
+        self.slots.retain(|slot| !slot.is_over());
+        if self.slots.len() >= MAX_CONNECTIONS {
+            return None;
+        }
+        self.slots.push(Slot::new(runtime));
+        runtime
     }
 
-    fn slot(&mut self, runtime: Option<runtime::Id>) -> &mut Slot {
-        let is_its = |slot: &Slot| slot.runtime == runtime;
-        if !self.slots.iter().any(is_its) {
-            // Those of runtimes that were shut down.
-            self.slots.retain(|slot| !slot.is_over());
-            if self.slots.len() < MAX_CONNECTIONS {
-                self.slots.push(Slot::new(runtime));
-            }
-        }
-        let own = self.slots.iter_mut().find(|slot| is_its(slot));
+    /// The state of an owner's connection. A new one is not connected.
+    pub(super) fn of(&mut self, owner: Option<runtime::Id>) -> &mut State {
+        &mut self.slot(owner).state
+    }
+
+    fn slot(&mut self, owner: Option<runtime::Id>) -> &mut Slot {
+        let own = self.slots.iter_mut().find(|slot| slot.runtime == owner);
         own.unwrap_or(&mut self.shared)
     }
 
@@ -121,11 +128,11 @@ impl Slots {
 
     pub(super) fn finish_connecting(
         &mut self,
-        runtime: Option<runtime::Id>,
+        owner: Option<runtime::Id>,
         address: &Address,
         connected: &Result<Arc<Live>, Failure>,
     ) {
-        let slot = self.slot(runtime);
+        let slot = self.slot(owner);
         match connected {
             Ok(live) => {
                 slot.backoff = Backoff::new();
@@ -166,15 +173,25 @@ impl Slot {
         }
     }
 
-    /// Whether the task of its connection has ended.
+    /// Whether nothing is lost with it: its runtime was shut down, or its next call would connect anyway.
     fn is_over(&self) -> bool {
-        matches!(&self.state, State::Live(live) if live.connection.is_over())
+        match &self.state {
+            State::Live(live) => live.connection.is_over(),
+            State::Connecting(_) => false,
+            State::Broken { retry_at, .. } => *retry_at <= Instant::now(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
+
+    fn connecting() -> State {
+        State::Connecting(std::future::pending().boxed().shared())
+    }
 
     #[test]
     fn each_runtime_has_a_slot_and_those_beyond_the_limit_share_one() {
@@ -184,23 +201,27 @@ mod tests {
             contact: Contact::new(),
             is_reported: false,
         };
-        let runtimes: Vec<_> = (0..MAX_CONNECTIONS + 2)
-            .map(|_| {
-                let builder = &mut runtime::Builder::new_current_thread();
-                builder.build().unwrap()
-            })
-            .collect();
-        for runtime in &runtimes {
-            let id = Some(runtime.handle().id());
-            for _ in 0..2 {
-                assert!(matches!(slots.of(id), State::Broken { .. }));
-            }
+        let runtimes = [(); MAX_CONNECTIONS + 2].map(|()| {
+            let builder = &mut runtime::Builder::new_current_thread();
+            builder.build().unwrap()
+        });
+        let ids = runtimes.iter().map(|runtime| Some(runtime.handle().id()));
+        for (number, id) in ids.clone().enumerate() {
+            let owner = slots.owner(id);
+            assert_eq!(owner, id.filter(|_| number < MAX_CONNECTIONS));
+            assert_eq!(slots.owner(id), owner);
+            *slots.of(owner) = connecting();
         }
+        // The place of a runtime whose connection is broken is free; an attempt for the shared slot still ends in that one.
+        let last = ids.last().unwrap();
+        *slots.of(Some(runtimes[0].handle().id())) = State::not_connected();
+        assert_eq!(slots.owner(last), last);
+        slots.finish_connecting(None, &address(), &Err(Failure::Timeout));
+        assert!(matches!(slots.shared.state, State::Broken { .. }));
         assert_eq!(slots.slots.len(), MAX_CONNECTIONS);
-        for (number, runtime) in runtimes.iter().enumerate() {
-            let id = Some(runtime.handle().id());
-            let has_own = slots.slot(id).runtime == id;
-            assert_eq!(has_own, number < MAX_CONNECTIONS);
-        }
+    }
+
+    fn address() -> Address {
+        Address::parse("redis://127.0.0.1:1", None).unwrap()
     }
 }
