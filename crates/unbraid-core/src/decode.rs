@@ -65,25 +65,27 @@ use crate::{
 /// assert_eq!(decoder.events(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// What an event that matches a template needs lies together, as in `Router`.
+#[repr(C)]
 pub struct Decoder {
-    strict: bool,
-    max_depth: usize,
-    /// Events that were decoded, which is the ordinal of the next one.
-    events: u64,
-    envelope: EnvelopeMemo,
-    /// Choices that send their reasoning as text of its own: their `reasoning_details` only repeat it (R4).
-    reasoning_text_choices: Vec<u32>,
-    templates: Templates,
-    path: DecodePath,
     scanned: u64,
     buffers: scan::Buffers,
     /// The names of the fields that hold reasoning, by rank.
     reasoning_keys: Arc<[Arc<str>]>,
-    /// In strict mode: the types of all fields that the deltas have brought so far.
-    merge_check: Option<Box<MergeCheck>>,
+    dialect: DialectState,
+    max_depth: usize,
+    strict: bool,
     /// Whether an event arrived in parts, which is warned about only once (S10).
     in_parts: bool,
-    dialect: DialectState,
+    path: DecodePath,
+    /// Events that were decoded, which is the ordinal of the next one.
+    events: u64,
+    /// In strict mode: the types of all fields that the deltas have brought so far.
+    merge_check: Option<Box<MergeCheck>>,
+    /// Choices that send their reasoning as text of its own: their `reasoning_details` only repeat it (R4).
+    reasoning_text_choices: Vec<u32>,
+    envelope: EnvelopeMemo,
+    templates: Templates,
 }
 
 /// Which of the decode paths are used. Tests and fuzzing compare the results of all three.

@@ -125,7 +125,7 @@ impl fmt::Display for BodyFormat {
 }
 
 /// Enough for a byte order mark, some blank lines and the first tag.
-const HEAD_BYTES: usize = 64;
+pub(crate) const HEAD_BYTES: usize = 64;
 
 /// The first bytes of a body, which distinguish a page or a binary stream from an event stream.
 #[derive(Default)]

@@ -62,20 +62,22 @@ use sse::Sse;
 /// assert_eq!(error, Some(FrameError::LineTooLong { offset: 0, limit: 8 }));
 /// assert!(framer.next(&mut read).is_none());
 /// ```
+// What an event of one line needs comes first, as in `Router`.
+#[repr(C)]
 pub struct Framer {
+    mode: Mode,
+    /// Whether `finish` was called, so that no more input is accepted.
+    is_finishing: bool,
+    has_ended: bool,
+    strict: bool,
+    /// Whether a body whose first byte is not text consists of binary messages, whatever its lengths are.
+    expects_messages: bool,
     lines: Lines,
     sse: Sse,
     json: Json,
     messages: Messages,
-    mode: Mode,
-    /// Whether a body whose first byte is not text consists of binary messages, whatever its lengths are.
-    expects_messages: bool,
     /// How many bytes of a byte order mark were matched. It is the full length once the start of the body is passed.
     bom_matched: usize,
-    strict: bool,
-    /// Whether `finish` was called, so that no more input is accepted.
-    is_finishing: bool,
-    has_ended: bool,
 }
 
 impl Framer {
@@ -154,7 +156,10 @@ impl Framer {
     /// Decoding such an event takes time in proportion once its end is received.
     #[inline]
     pub fn buffered_bytes(&self) -> usize {
-        self.lines.kept().len() + self.sse.buffered_bytes() + self.messages.buffered_bytes()
+        if self.mode == Mode::Messages {
+            return self.lines.kept().len() + self.messages.buffered_bytes();
+        }
+        self.lines.kept().len() + self.sse.buffered_bytes()
     }
 
     /// Returns whether the current event may end within these bytes. If not, they are only kept.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::{
     ChoiceEnd, ChoiceIndex, Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
-    format::Head,
+    format::{HEAD_BYTES, Head},
     frame::{Frame, FrameError, FrameLimits, Framer},
     route::{ChoiceSink, Router},
     text_delta::{DeltaUsage, TextDelta, UpdateSink, Updates},
@@ -30,9 +30,10 @@ use crate::{
 /// assert_eq!(seen[0].unwrap().0, 7);
 /// ```
 #[derive(Debug)]
+#[repr(C)]
 pub struct UpdateReader {
-    framer: Framer,
     decoder: Decoder,
+    framer: Framer,
 }
 
 impl UpdateReader {
@@ -250,14 +251,15 @@ impl<S: ChoiceSink> UpdateSink for Routed<'_, S> {
 
 /// Takes bytes (or updates), and reports to a [`ChoiceSink`] what each choice receives.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Pipeline<S> {
-    intake: UpdateReader,
-    head: Head,
-    router: Router,
-    /// The bytes that were received after `[DONE]`.
-    after_done: usize,
     /// Receives the decisions of the router.
     pub sink: S,
+    router: Router,
+    intake: UpdateReader,
+    head: Head,
+    /// The bytes that were received after `[DONE]`.
+    after_done: usize,
 }
 
 impl<S: ChoiceSink> Pipeline<S> {
@@ -368,7 +370,10 @@ impl<S: ChoiceSink> Pipeline<S> {
         let (consumed, after) = input
             .split_at_checked(input.len() - remaining)
             .unwrap_or((*input, &[]));
-        head.extend(consumed);
+        // A head that is full is not touched: it lies in a cache line of its own.
+        if intake.bytes() < (consumed.len() + HEAD_BYTES) as u64 {
+            head.extend(consumed);
+        }
         *input = after;
         remaining > 0 || count >= PORTION_UPDATES
     }

@@ -90,23 +90,25 @@ struct Record {
 /// assert_eq!((choice.warnings().len(), choice.warnings_dropped()), (0, 0));
 /// ```
 #[derive(Clone)]
+// What a delta of text needs comes first, as in the router.
+#[repr(C)]
 pub struct Transcript {
-    index: ChoiceIndex,
-    kind: CompletionKind,
     text: String,
     records: Vec<Record>,
+    finish: Option<FinishReason>,
+    role: Option<Arc<str>>,
+    /// The end, and how many events readers see: records after it belong to the message only.
+    end: Option<(ChoiceEnd, usize)>,
+    discarded: bool,
+    index: ChoiceIndex,
+    kind: CompletionKind,
     warnings: Warnings,
     calls: Vec<CallEntry>,
-    role: Option<Arc<str>>,
     reasoning_source: Option<ReasoningSource>,
-    finish: Option<FinishReason>,
     reasons: Reasons,
     extra: Vec<Field>,
     /// The last emitted values of the deltas' fields. The records contain all of them.
     delta_extra: Vec<(Box<str>, String)>,
-    /// The end, and how many events readers see: records after it belong to the message only.
-    end: Option<(ChoiceEnd, usize)>,
-    discarded: bool,
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
 }

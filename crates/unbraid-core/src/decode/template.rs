@@ -20,7 +20,10 @@ use super::{
     json_bytes::{integer, integer_length, number, string},
     scan::Scanner,
 };
-use crate::{Update, chunk::Pairs, limits::MAX_VALUES, node::may_overflow, text_delta::DeltaKind};
+use crate::{
+    CompletionKind, Update, chunk::Pairs, limits::MAX_VALUES, node::may_overflow,
+    text_delta::DeltaKind,
+};
 pub(super) use build::Learned;
 use form::Form;
 pub(super) use provider::{Event as ProviderEvent, Provided};
@@ -31,20 +34,27 @@ const MAX_VALUE_HOLES: usize = 8;
 
 /// An ordinary chunk of one choice and at most one text, or an event of another dialect, with holes in it.
 #[derive(Debug)]
+// What a match needs comes first.
+#[repr(C)]
 pub(super) struct Template {
     /// The chunk that it was learned from.
     text: Box<str>,
-    /// All values in the chunk that may become a hole, in their order.
-    sites: Box<[Site]>,
     /// The length of the text before the first hole.
     head_len: usize,
     /// Each hole. They refer to the text, so that a match reads one allocation from its start to its end.
     holes: Box<[Hole]>,
-    /// The forms of the values in the holes that the scanner has to read.
-    forms: Box<[Form]>,
+    /// The number of its envelope. Templates with the same number have the same id, time of creation and model.
+    pub(super) envelope: u64,
+    /// What the dialect says of the event, if it is not a chunk.
+    provided: Option<Box<Provided>>,
+    text_kind: DeltaKind,
+    kind: CompletionKind,
+    /// Whether the prototype has nothing beside the text that belongs to a `TextDelta`.
+    is_bare: bool,
+    /// Whether there are unknown fields in the envelope.
+    has_extra: bool,
     /// Whether there are holes that the scanner has to read.
     has_values: bool,
-    text_kind: DeltaKind,
     /// Whether there is a text. Some servers send chunks without one again and again: an empty text, a call without arguments.
     has_text: bool,
     /// Whether a `TextDelta` holds everything that a matching chunk says of its choice.
@@ -57,15 +67,15 @@ pub(super) struct Template {
     has_field_holes: bool,
     /// Whether an unknown field of the envelope is a hole.
     has_extra_holes: bool,
-    /// The limit on nesting.
-    depth: usize,
-    prototype: Box<Prototype>,
-    /// What the dialect says of the event, if it is not a chunk.
-    provided: Option<Box<Provided>>,
-    /// The number of its envelope. Templates with the same number have the same id, time of creation and model.
-    pub(super) envelope: u64,
     /// The version of the stream's envelope in which all unknown fields were known to have the values of this template.
     pub(super) known_version: Option<u64>,
+    prototype: Box<Prototype>,
+    /// The forms of the values in the holes that the scanner has to read.
+    forms: Box<[Form]>,
+    /// All values in the chunk that may become a hole, in their order.
+    sites: Box<[Site]>,
+    /// The limit on nesting.
+    depth: usize,
 }
 
 /// A hole, and the bytes between it and the next one.

@@ -20,6 +20,7 @@ const MAX_TEMPLATES: usize = 8;
 
 /// The templates of a stream.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Templates {
     templates: Vec<Template>,
     /// The length of the prefix that all templates share. One comparison of it rules them all out.
@@ -28,23 +29,23 @@ pub(super) struct Templates {
     latest: usize,
     /// The envelope of the last event, if that event matched or made a template, so that consumers already have it.
     last_envelope: Option<u64>,
+    hits: u64,
+    /// How many templates were built since one last matched. In some streams no two chunks are alike.
+    misses: u32,
     /// Whether the last update of a match had a time of creation. The first one counts, so later ones change nothing.
     has_created: bool,
-    /// The number of envelopes that the templates had so far.
-    envelopes: u64,
-    /// The number of templates so far.
-    inserted: u64,
-    scratch: Scratch,
     /// Whether any template has holes that the scanner has to read.
     has_values: bool,
     /// Whether any template has a name.
     has_names: bool,
-    buffers: MatchBuffers,
-    /// How many templates were built since one last matched. In some streams no two chunks are alike.
-    misses: u32,
     /// Whether a chunk without a text has arrived that could have been learned.
     has_seen_textless: bool,
-    hits: u64,
+    scratch: Scratch,
+    /// The number of envelopes that the templates had so far.
+    envelopes: u64,
+    /// The number of templates so far.
+    inserted: u64,
+    buffers: MatchBuffers,
 }
 
 /// The choice and the text that a chunk continues.

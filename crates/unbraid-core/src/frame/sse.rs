@@ -13,30 +13,32 @@ use super::value::Value;
 use super::{DONE, FrameError, FrameKind, Part, RawFrame};
 
 /// The current event, by section 9.2.6 of the WHATWG HTML standard.
+// What an event of one line needs comes first.
+#[repr(C)]
 pub(super) struct Sse {
+    has_data: bool,
+    /// Whether the event was lent out with its buffers.
+    is_lent: bool,
+    seen_field: bool,
+    is_followed: bool,
+    /// Whether the data lines of this event are not one JSON value together, so that each value is a frame of its own
+    /// (S10).
+    in_parts: bool,
+    strict: bool,
+    limit: usize,
+    /// The offset of the event's first field.
+    start: Option<u64>,
+    /// The offset of the line in [`Lines::kept`], if it still has to be processed after the frame that was returned
+    /// before it.
+    pending_line: Option<u64>,
     name: Vec<u8>,
     /// The joined data lines, from `data_start` on. It has no meaning unless `has_data`.
     data: Vec<u8>,
     /// The length of the field name before the data of the first line.
     data_start: usize,
-    has_data: bool,
-    /// The offset of the event's first field.
-    start: Option<u64>,
-    /// Whether the event was lent out with its buffers.
-    is_lent: bool,
-    seen_field: bool,
     /// The state of the data as JSON, if `is_followed`. The data of an event with one line never is.
     value: Value,
-    is_followed: bool,
-    /// Whether the data lines of this event are not one JSON value together, so that each value is a frame of its own
-    /// (S10).
-    in_parts: bool,
-    /// The offset of the line in [`Lines::kept`], if it still has to be processed after the frame that was returned
-    /// before it.
-    pending_line: Option<u64>,
     bare: BareLines,
-    strict: bool,
-    limit: usize,
 }
 
 /// The fields of the current event that are in the current read. They are copied only if the read ends before the

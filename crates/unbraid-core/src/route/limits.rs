@@ -41,6 +41,7 @@ impl Router {
             self.routes.reserve_exact(expected as usize);
         }
         self.routes.push(Route::new(index));
+        self.open += 1;
         let slot = self.routes.len() - 1;
         self.remember(index, slot);
         sink.open(slot, index, kind);
@@ -86,10 +87,8 @@ impl Router {
     /// Whether a choice that has cost `spent` bytes may cost `more`.
     #[inline]
     pub(super) fn fits_limits(&self, spent: u64, more: u64) -> bool {
-        let limits = &self.config.limits;
-        // The upper bound is that of the offsets in a transcript, which are 32 bits wide.
-        spent.saturating_add(more) <= limits.choice_bytes.min(u64::from(u32::MAX))
-            && self.cost.saturating_add(more) <= limits.completion_bytes
+        spent.saturating_add(more) <= self.choice_bytes
+            && self.cost.saturating_add(more) <= self.completion_bytes
     }
 
     /// Charges the choice and the completion for an update; false if the update must be dropped.
@@ -100,7 +99,7 @@ impl Router {
         position: Position,
         sink: &mut impl ChoiceSink,
     ) -> bool {
-        let per_choice = self.config.limits.choice_bytes.min(u64::from(u32::MAX));
+        let per_choice = self.choice_bytes;
         let Some(route) = self
             .routes
             .get_mut(slot)
@@ -133,7 +132,7 @@ impl Router {
 
     /// Closes the stream if all choices together cost too much; false if they do.
     pub(super) fn within_completion(&mut self, sink: &mut impl ChoiceSink) -> bool {
-        let max = self.config.limits.completion_bytes;
+        let max = self.completion_bytes;
         if self.cost <= max {
             return true;
         }

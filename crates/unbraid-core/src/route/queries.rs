@@ -66,9 +66,12 @@ impl Router {
     /// Whether as many choices as requested appeared, and all of them have ended.
     #[must_use]
     pub fn all_ended(&self) -> bool {
-        // Without a choice nothing has ended yet, although `all` holds for an empty list.
+        if self.open > 0 {
+            return false;
+        }
+        // Without a choice nothing has ended yet.
         let expected = self.config.expect_choices.map_or(1, |n| n as usize).max(1);
-        self.routes.len() >= expected && self.routes.iter().all(|route| !route.state.is_open())
+        self.routes.len() >= expected
     }
 
     /// Whether the choice of a slot has ended.

@@ -60,12 +60,15 @@ pub(crate) enum Tick {
 
 /// One timer for all deadlines; it is set only while the source is pending.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Clock {
+    /// Whether bytes have arrived since the clock was last polled. The time is read then, and not for each read.
+    touched: bool,
+    /// Whether there is any timeout. Each poll asks for it.
+    has_timeouts: bool,
     timeouts: Timeouts,
     started: Instant,
     last_byte: Option<Instant>,
-    /// Whether bytes have arrived since the clock was last polled. The time is read then, and not for each read.
-    touched: bool,
     drain_until: Option<Instant>,
     timer: Timer,
 }
@@ -82,10 +85,11 @@ pub(crate) enum Timer {
 impl Clock {
     pub(crate) fn new(timeouts: Timeouts, started: Instant) -> Self {
         Self {
+            touched: false,
+            has_timeouts: timeouts.any(),
             timeouts,
             started,
             last_byte: None,
-            touched: false,
             drain_until: None,
             timer: Timer::Unset,
         }
@@ -98,7 +102,7 @@ impl Clock {
 
     /// The deadline that has passed, if any, without a timer. `idle_ends` is whether idle time ends a choice.
     pub(crate) fn expired(&mut self, idle_ends: bool) -> Option<Tick> {
-        if !idle_ends && !self.timeouts.any() {
+        if !idle_ends && !self.has_timeouts {
             return None; // as in `poll`
         }
         let now = Instant::now();
@@ -128,7 +132,7 @@ impl Clock {
 
     /// Waits for the next deadline. `idle_ends` is whether idle time ends a choice.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, idle_ends: bool) -> Poll<Tick> {
-        if !idle_ends && !self.timeouts.any() {
+        if !idle_ends && !self.has_timeouts {
             return Poll::Pending; // most streams have no deadline, and need not read the time
         }
         if std::mem::take(&mut self.touched) {

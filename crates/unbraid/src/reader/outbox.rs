@@ -20,19 +20,20 @@ use crate::{
 };
 
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Outbox {
     config: Arc<Config>,
     numbering: Numbering,
     started: Instant,
-    /// One route per choice; the index is the router's slot.
-    routes: Vec<ChoiceRoute>,
+    /// The usage of the last event that has it, which is that of the whole stream.
+    usage: Option<Box<Usage>>,
     /// The slots whose batch is not empty, those whose choice is still to be announced, and those whose actor is still to be
     /// started.
     undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.
     events: Vec<Sequenced>,
-    /// The usage of the last event that has it, which is that of the whole stream.
-    usage: Option<Box<Usage>>,
+    /// One route per choice; the index is the router's slot.
+    routes: Vec<ChoiceRoute>,
 }
 
 /// The route to one choice.

@@ -17,15 +17,16 @@ const BLOCK: usize = 256 * 1024;
 
 /// Bytes that have been read and are decoded once everything before them has been delivered.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct ReadBuffer {
+    content: Content,
+    /// Whether large events, too, are decoded on the task, because no blocking thread took one in time.
+    inline_only: bool,
     /// The bytes in blocks. Each is freed once it is decoded, because meanwhile the framer may keep as much.
     blocks: VecDeque<Vec<u8>>,
     /// How much of the first block has been decoded.
     decoded: usize,
-    content: Content,
     pacer: JobPacer,
-    /// Whether large events, too, are decoded on the task, because no blocking thread took one in time.
-    inline_only: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

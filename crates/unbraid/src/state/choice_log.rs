@@ -42,19 +42,21 @@ pub struct Timing {
 
 /// What the cursors of a choice read, and everything that is needed to write it.
 #[derive(Debug)]
+// What a delta of text needs lies together, as in the reader.
+#[repr(C)]
 pub(crate) struct LogState {
-    pub(crate) transcript: SharedTranscript,
-    pub(crate) timing: Timing,
-    machine: ChoiceMachine,
     /// What has been appended and is not applied yet.
     batch: Batch,
+    phase: Phase,
+    machine: ChoiceMachine,
+    pub(crate) transcript: SharedTranscript,
     /// The position of the last entry that was applied.
     position: Position,
+    pub(crate) timing: Timing,
     started: Instant,
     /// When the pending batch arrived, if the timing will need it. Reading the clock for each text batch would cost more
     /// than the batch.
     arrived: Option<Instant>,
-    phase: Phase,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,14 +275,14 @@ impl ChoiceLog {
         started: Instant,
     ) -> Self {
         let state = LogState {
-            transcript: SharedTranscript::new(Transcript::new(index, kind)),
-            timing: Timing::default(),
-            machine: ChoiceMachine::new(Arc::clone(config)),
             batch: Batch::default(),
+            phase: Phase::Open,
+            machine: ChoiceMachine::new(Arc::clone(config)),
+            transcript: SharedTranscript::new(Transcript::new(index, kind)),
             position: Position::default(),
+            timing: Timing::default(),
             started,
             arrived: None,
-            phase: Phase::Open,
         };
         Self {
             index,

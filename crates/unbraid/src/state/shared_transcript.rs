@@ -15,6 +15,8 @@ use unbraid_core::Transcript;
     clippy::large_enum_variant,
     reason = "nearly every log has the large variant"
 )]
+// The discriminant comes first, beside what a delta of text needs, and not where the transcript has a value to spare.
+#[repr(u8)]
 pub(crate) enum SharedTranscript {
     /// No snapshot was taken, as of nearly all logs. The transcript is then part of the log: an `Arc` would cost each write
     /// two atomic operations and a cache line.

@@ -32,11 +32,12 @@ pub(crate) struct Shared<T> {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 struct State<T> {
-    value: T,
     wait_list: WaitList,
     /// The owner applies deferred work when no reader waits for it.
     owner: Option<WaiterSlot>,
+    value: T,
 }
 
 impl<T: ApplyPending> Shared<T> {

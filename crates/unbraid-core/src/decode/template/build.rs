@@ -7,10 +7,10 @@ use super::{
     site::{Site, Slot, span_in, span_of_number},
 };
 use crate::{
-    ToolCallUpdate, Update,
+    CompletionKind, ToolCallUpdate, Update,
     chunk::{Chunk, Element, ReasoningOrigin, is_padding},
     decode::json_bytes::string,
-    text_delta::DeltaKind,
+    text_delta::{DeltaKind, Extras},
 };
 
 /// What a template is built from.
@@ -85,6 +85,9 @@ impl Template {
             forms: Box::default(),
             has_values: false,
             text_kind,
+            kind: CompletionKind::default(),
+            is_bare: false,
+            has_extra: false,
             has_text: text.is_some(),
             is_text_only: false,
             is_constant: false,
@@ -115,7 +118,14 @@ impl Template {
         let form = |hole: &Site| Form::of(&self.text, hole.start..hole.end);
         self.forms = values().map(form).collect();
         self.has_values = values().next().is_some();
-        let Prototype { update, usage, .. } = &*self.prototype;
+        let Prototype {
+            update,
+            usage,
+            extra,
+        } = &*self.prototype;
+        self.kind = update.kind;
+        self.is_bare = update.role.is_none() && Extras::of_update(update).is_empty();
+        self.has_extra = !extra.is_empty();
         let names = |hole: &Site| matches!(hole.slot, Slot::Id | Slot::Model);
         let resets_id = |provided: &Provided| provided.resets_id;
         let is_audio = |(key, _): &(Cow<'_, str>, Cow<'_, str>)| key == "audio";

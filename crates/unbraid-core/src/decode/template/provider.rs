@@ -10,7 +10,7 @@ use super::{
     site::{Site, Slot, span_in},
 };
 use crate::{
-    ChoiceIndex, EventIndex, Fragment, Update,
+    ChoiceIndex, CompletionKind, EventIndex, Fragment, Update,
     decode::json_bytes::integer,
     dialect::{Continuation, Place},
     limits::MAX_NAME_BYTES,
@@ -118,6 +118,9 @@ impl Template {
             forms: Box::default(),
             has_values: false,
             text_kind,
+            kind: CompletionKind::default(),
+            is_bare: false,
+            has_extra: false,
             has_text: true,
             is_text_only: false,
             is_constant: false,

@@ -24,16 +24,22 @@ impl Template {
         choice: ChoiceIndex,
         text: &'t str,
     ) -> TextDelta<'t> {
-        let Prototype { update, .. } = &*self.prototype;
+        // The prototype is not read unless it has something: it lies in cache lines of its own.
+        let (role, extras) = if self.is_bare {
+            (None, Extras::default())
+        } else {
+            let Prototype { update, .. } = &*self.prototype;
+            (update.role.as_deref(), Extras::of_update(update))
+        };
         TextDelta {
             event_index,
             last_of_event: true,
             choice,
-            kind: update.kind,
-            role: update.role.as_deref(),
+            kind: self.kind,
+            role,
             text_kind: self.text_kind,
             text,
-            extras: Extras::of_update(update),
+            extras,
         }
     }
 
@@ -52,7 +58,7 @@ impl Template {
     /// Whether the chunks have no unknown field in the envelope that could have changed in this version of it.
     #[inline]
     fn knows_envelope(&self, version: u64) -> bool {
-        self.prototype.extra.is_empty() || self.known_version == Some(version)
+        !self.has_extra || self.known_version == Some(version)
     }
 
     /// Whether a match brings its text delta, its usage, and nothing else.
