@@ -3,9 +3,10 @@
 mod snapshot;
 
 use serde_json::{Map, Value, json};
-use unbraid_core::{ChoiceIndex, Config, Demux, aggregate_json};
+use unbraid_core::{ChoiceIndex, Config, Demux, Transcript, internal::aggregate_of};
 use unbraid_log::{End, Event, Record, Seq};
 
+use snapshot::response_choice;
 pub(super) use snapshot::snapshot;
 
 use super::{
@@ -40,7 +41,10 @@ pub(super) fn response(
     metadata
         .model
         .get_or_insert_with(|| meta.model.as_deref().unwrap_or_default().into());
-    let mut response = aggregate_json(&metadata, &demux.usage(), demux.choices());
+    let mut choices: Vec<&Transcript> = demux.choices().collect();
+    choices.sort_by_key(|transcript| transcript.index());
+    let choices = choices.into_iter().map(response_choice).collect();
+    let mut response = aggregate_of(&metadata, &demux.usage(), choices);
     if let Some(state) = state
         && response.pop() == Some('}')
     {

@@ -220,6 +220,38 @@ async fn replay_without_stream_answers_with_the_aggregate_of_a_stream() {
 }
 
 #[tokio::test]
+async fn the_reasoning_of_an_aggregate_has_the_name_that_the_server_gives_it() {
+    for name in ["reasoning_content", "reasoning"] {
+        let thought = json!({ name: "Hm.", "content": null, "role": "assistant" });
+        let upstream = Upstream::steps(stream_of(&[
+            json!({ "choices": [{ "index": 0, "delta": thought }] }).to_string(),
+            chunk(0, "Hi"),
+            finish(0),
+            "[DONE]".to_owned(),
+        ]))
+        .await;
+        let gateway = start(&upstream).await;
+        let post = gateway
+            .post(r#"{"model":"m"}"#)
+            .header("idempotency-key", name);
+        let response = send(post).await;
+        let id = response.headers()["x-stream-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let answer: Value = response.value().await;
+        let path = format!("/v1/streams/{id}/choices/0?stream=false");
+        let choice: Value = send(gateway.get(&path)).await.value().await;
+        for answer in [answer, choice] {
+            let message = answer["choices"][0]["message"].as_object().unwrap();
+            assert_eq!(message[name], "Hm.");
+            let names = message.keys().filter(|key| key.starts_with("reasoning"));
+            assert_eq!(names.count(), 1);
+        }
+    }
+}
+
+#[tokio::test]
 async fn respond_async_answers_at_once_and_reports_a_refusal_in_the_status() {
     let upstream = Upstream::script(|_, ordinal| match ordinal {
         0 => {

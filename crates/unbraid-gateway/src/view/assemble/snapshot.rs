@@ -1,7 +1,9 @@
 //! A snapshot: everything so far as one valid chunk, which a reader puts in place of what it shows.
 
 use serde_json::{Value, json, value::RawValue};
-use unbraid_core::{CallKind, Message, ReasoningSource, Transcript, internal::choice_json};
+use unbraid_core::{
+    CallKind, CompletionKind, Message, ReasoningSource, Transcript, internal::choice_json,
+};
 use unbraid_log::Seq;
 
 use super::assemble;
@@ -73,6 +75,37 @@ fn select(chunk: String, target: Target) -> Vec<u8> {
         Rewritten::Pieces(before, index, after) => [before, index.as_bytes(), after].concat(),
         Rewritten::Unchanged(_) | Rewritten::LeftOut => chunk,
     }
+}
+
+/// One choice as an entry of a response without streaming. Its reasoning has the name that the server gives it, as in the
+/// events: a client that repeats the message in its next request may have to repeat that field, too.
+pub(super) fn response_choice(transcript: &Transcript) -> String {
+    let text = choice_json(transcript);
+    let message = transcript.message();
+    if message.reasoning.is_empty() || transcript.kind() == CompletionKind::Text {
+        return text;
+    }
+    let named = |raw: &str| {
+        let fields = members(raw)?.into_iter().map(|(name, value)| {
+            let is_reasoning = name == "reasoning";
+            let name = if is_reasoning {
+                reasoning_key(&message)
+            } else {
+                name
+            };
+            (name, value.get().to_owned())
+        });
+        Some(object_text(fields))
+    };
+    let fields = members(&text).map(|fields| {
+        object_text(fields.into_iter().map(|(name, value)| {
+            let raw = value.get();
+            let raw =
+                if name == "message" { named(raw) } else { None }.unwrap_or_else(|| raw.to_owned());
+            (name, raw)
+        }))
+    });
+    fields.unwrap_or(text)
 }
 
 /// One choice as an entry of a chunk.
