@@ -106,6 +106,9 @@ pub struct Transcript {
     delta_extra: Vec<(Box<str>, String)>,
     /// The end, and how many events readers see: records after it belong to the message only.
     end: Option<(ChoiceEnd, usize)>,
+    /// Which texts (reasoning, content, refusal) end in half a character that arrived after the end. Its other half may still
+    /// follow.
+    late_halves: [bool; 3],
     discarded: bool,
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
@@ -129,6 +132,7 @@ impl Transcript {
             extra: Vec::new(),
             delta_extra: Vec::new(),
             end: None,
+            late_halves: [false; 3],
             discarded: false,
             discarded_bytes: 0,
         }
@@ -393,6 +397,7 @@ impl Transcript {
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();
+        self.late_halves = [false; 3];
         self.reasoning_source = None;
         self.extra = Vec::new();
         self.delta_extra = Vec::new();
