@@ -150,7 +150,7 @@ impl Transcript {
         }
     }
 
-    /// The same of a call's arguments: what came before the end was replaced there.
+    /// The same of a call's arguments: a half before the end was replaced there.
     fn late_half(&self, entry: &CallEntry) -> Option<char> {
         let is_half = self.end.is_some() && entry.high.is_some();
         is_half.then_some(char::REPLACEMENT_CHARACTER)

@@ -226,7 +226,7 @@ async fn c14_halves_in_names_are_replaced_in_the_flat_view_as_in_a_choice() {
     check(&body, &["0 call 0: {}"]).await;
 }
 
-/// What comes after the end of its choice is part of the message only.
+/// Text after the end of its choice is part of the message only.
 #[tokio::test(start_paused = true)]
 async fn c14_f06_a_half_after_the_end_of_its_choice_is_the_same_through_the_flat_view() {
     let late = [

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_stays_whole() {
+    fn a_chunk_that_cannot_be_cut_stays_as_it_is() {
         for payload in [
             "{",
             r#"{"candidates":[{"index":0},{"index":1}]}"#,
