@@ -187,10 +187,13 @@ fn head(metadata: &Metadata) -> Fields<'_> {
 
 fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
     let mut choice = Json::fields(json!({ "index": transcript.index().0 }));
-    choice.push(match transcript.kind() {
-        CompletionKind::Chat => ("message".into(), message_json(message)),
-        CompletionKind::Text => ("text".into(), Json::Value(message.content.as_str().into())),
-    });
+    match transcript.kind() {
+        CompletionKind::Chat => choice.push(("message".into(), message_json(message))),
+        CompletionKind::Text => {
+            choice.push(("text".into(), Json::Value(message.content.as_str().into())));
+            choice.extend(beside_text(message));
+        }
+    }
     let reason = transcript.finish_reason().map(|reason| reason.as_str());
     choice.push(("finish_reason".into(), Json::Value(reason.into())));
     choice.push(("logprobs".into(), logprobs(transcript)));
@@ -202,6 +205,24 @@ fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
 }
 
 /// The message contains the fields of the deltas, and the choice those beside the deltas (C20).
+/// What a text completion has beside its text, as `ChunkEncoder` writes it: calls after a text, for example.
+fn beside_text(message: &Message) -> Fields<'static> {
+    const NAMES: [&str; 5] = [
+        "refusal",
+        "reasoning",
+        "tool_calls",
+        "function_call",
+        "audio",
+    ];
+    let Json::Object(mut fields) = message_json(message) else {
+        return Vec::new();
+    };
+    fields.retain(|(name, field)| {
+        NAMES.contains(&&**name) && !matches!(field, Json::Value(Value::Null))
+    });
+    fields
+}
+
 pub(crate) fn message_json(message: &Message) -> Json<'static> {
     let mut object = Json::fields(json!({
         "role": message.role.as_deref(),

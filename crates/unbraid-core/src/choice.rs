@@ -232,6 +232,7 @@ impl ChoiceMachine {
         if !repeats {
             // The choice has ended, so a call beyond the limit is only dropped.
             let _exceeded: Result<(), LimitExceeded> = self.deltas(update, position, transcript);
+            transcript.set_late_halves(self.high.map(|high| high.is_some()));
             transcript.mark_calls_late();
             self.flush_think(position, transcript); // after the end nothing else delivers held-back text
         }

@@ -109,6 +109,9 @@ pub struct Transcript {
     extra: Vec<Field>,
     /// The last emitted values of the deltas' fields. The records contain all of them.
     delta_extra: Vec<(Box<str>, String)>,
+    /// Which texts (reasoning, content, refusal) end in half a character that arrived after the end. Its other half may still
+    /// follow.
+    late_halves: [bool; 3],
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
 }
@@ -131,6 +134,7 @@ impl Transcript {
             extra: Vec::new(),
             delta_extra: Vec::new(),
             end: None,
+            late_halves: [false; 3],
             discarded: false,
             discarded_bytes: 0,
         }
@@ -395,6 +399,7 @@ impl Transcript {
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();
+        self.late_halves = [false; 3];
         self.reasoning_source = None;
         self.extra = Vec::new();
         self.delta_extra = Vec::new();

@@ -154,6 +154,7 @@
 //! let completions = Completions::builder()
 //!     .expect_choices(4)
 //!     .limits(limits)
+//!     .first_byte_timeout(Duration::from_secs(120))
 //!     .idle_timeout(Duration::from_secs(30))
 //!     .from_reader(body);
 //! # assert!(completions.closed().await.is_err());

@@ -188,3 +188,26 @@ fn the_keys_of_joined_logprobs_are_bounded() {
     assert_eq!(logprobs.len(), crate::limits::MAX_FIELDS);
     assert_eq!(logprobs["content"], json!([1]), "the first keys are kept");
 }
+
+#[test]
+fn calls_after_the_text_of_a_text_completion_are_part_of_the_aggregate() {
+    let entries = [
+        r#"{"index":0,"text":"Hi"}"#,
+        r#"{"index":0,"delta":{"reasoning_content":"Hm","tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{}"}}]}}"#,
+        r#"{"index":0,"delta":{},"finish_reason":"tool_calls"}"#,
+    ];
+    check(&entries, "/text", json!("Hi"));
+    check(&entries, "/reasoning", json!("Hm"));
+    check(&entries, "/tool_calls/0/function/name", json!("f"));
+    let (choice, _) = choice(&entries);
+    let keys: Vec<&String> = choice.as_object().unwrap().keys().collect();
+    let expected = [
+        "index",
+        "text",
+        "reasoning",
+        "tool_calls",
+        "finish_reason",
+        "logprobs",
+    ];
+    assert_eq!(keys, expected, "null is left out");
+}

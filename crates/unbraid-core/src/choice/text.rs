@@ -52,3 +52,14 @@ pub(super) fn join_halves<'f>(
     *waiting = fragment.high;
     (Cow::Owned(text), is_lone)
 }
+
+/// The text of a fragment of a name, with U+FFFD for each half of a character, and whether there was one. Names are not joined: no
+/// declared tool has one in which that is possible.
+pub(super) fn replace_halves<'f>(fragment: &'f Fragment<'_>) -> (Cow<'f, str>, bool) {
+    let [low, high] = [fragment.low, fragment.high].map(|half| half.map(|_| "\u{FFFD}"));
+    if low.is_none() && high.is_none() {
+        return (Cow::Borrowed(&fragment.text), false);
+    }
+    let text = [low.unwrap_or(""), &fragment.text, high.unwrap_or("")].concat();
+    (Cow::Owned(text), true)
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use matching::{find, find_by_key};
 use names::{NameUpdate, update_name};
 
-use super::text::{join_halves, push_text, warn_lone_half};
+use super::text::{join_halves, push_text, replace_halves, warn_lone_half};
 use crate::{
     CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, Update, Warning,
     event::Position,
@@ -46,7 +46,8 @@ pub(super) fn apply(
         if let Some(state) = transcript.call_mut(call) {
             state.absorb(entry);
         }
-        add_to_name(transcript, call, entry.name.as_ref(), tools, position);
+        let name = entry.name.as_ref();
+        add_to_name(transcript, call, name, tools, position, limits.warnings);
         let arguments = entry.arguments.as_ref();
         add_arguments(transcript, call, arguments, position, limits.warnings);
     }
@@ -63,7 +64,7 @@ pub(super) fn apply(
         };
         announce_others(transcript, call, position);
         let name = update.function_name.as_ref();
-        add_to_name(transcript, call, name, tools, position);
+        add_to_name(transcript, call, name, tools, position, limits.warnings);
         let arguments = update.function_arguments.as_ref();
         add_arguments(transcript, call, arguments, position, limits.warnings);
     }
@@ -107,17 +108,23 @@ fn add_to_name(
     piece: Option<&Fragment<'_>>,
     tools: &[Arc<str>],
     position: Position,
+    max_warnings: usize,
 ) {
+    let Some(piece) = piece else { return };
     let now = transcript.moment(position.event);
-    let (Some(state), Some(piece)) = (transcript.call_mut(call), piece) else {
+    let (piece, is_lone) = replace_halves(piece);
+    if is_lone {
+        warn_lone_half(position, transcript, max_warnings);
+    }
+    let Some(state) = transcript.call_mut(call) else {
         return;
     };
-    match update_name(&state.name, &piece.text, tools) {
+    match update_name(&state.name, &piece, tools) {
         NameUpdate::Keep => return,
-        NameUpdate::Replace => piece.text.as_ref().clone_into(&mut state.name),
-        NameUpdate::Append => state.name.push_str(&piece.text),
+        NameUpdate::Replace => piece.as_ref().clone_into(&mut state.name),
+        NameUpdate::Append => state.name.push_str(&piece),
     }
-    if state.announced && !piece.text.is_empty() {
+    if state.announced && !piece.is_empty() {
         state.renamed = Some(now);
     }
     state.named = state.named.or(Some(now)).filter(|_| !state.name.is_empty());

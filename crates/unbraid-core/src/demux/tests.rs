@@ -2,6 +2,7 @@ use super::Demux;
 use crate::{CallKind, ChoiceEnd, ChoiceIndex, Config, StreamError, Transcript};
 
 mod events;
+mod halves;
 mod lines;
 
 /// What a stream adds up to: its choices, then the codes of its warnings, then its error.

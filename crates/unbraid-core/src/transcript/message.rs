@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Kind, Level, Record, Transcript};
+use super::{CallEntry, Kind, Level, Record, Transcript};
 use crate::{CallIndex, CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
 
 impl Kind {
@@ -52,6 +52,7 @@ impl Transcript {
                 Kind::Logprobs | Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => {}
             }
         }
+        self.replace_late_halves(&mut message);
         let entries = (0..).zip(&self.calls).zip(self.arguments());
         let is_cut = self.cuts_calls();
         let calls = entries
@@ -85,6 +86,7 @@ impl Transcript {
             .texts(|r| r.kind == Kind::CallArguments && r.number == call_index.0)
             .collect();
         arguments.push_str(&entry.waiting);
+        arguments.extend(self.late_half(entry));
         Some(entry.call(call_index, arguments, self.cuts_calls()))
     }
 
@@ -131,8 +133,27 @@ impl Transcript {
         }
         for (arguments, entry) in arguments.iter_mut().zip(&self.calls) {
             arguments.push_str(&entry.waiting);
+            arguments.extend(self.late_half(entry));
         }
         arguments
+    }
+
+    /// Half a character that came after the end is replaced, unless its other half follows (C14).
+    fn replace_late_halves(&self, message: &mut Message) {
+        let texts = [
+            &mut message.reasoning,
+            &mut message.content,
+            &mut message.refusal,
+        ];
+        for (text, is_half) in texts.into_iter().zip(self.late_halves) {
+            text.extend(is_half.then_some(char::REPLACEMENT_CHARACTER));
+        }
+    }
+
+    /// The same of a call's arguments: a half before the end was replaced there.
+    fn late_half(&self, entry: &CallEntry) -> Option<char> {
+        let is_half = self.end.is_some() && entry.high.is_some();
+        is_half.then_some(char::REPLACEMENT_CHARACTER)
     }
 
     /// How many bytes that the model wrote were discarded.

@@ -1,5 +1,7 @@
 //! The chunks that a recording writes in place of the upstream's.
 
+mod cut;
+
 use serde_json::{Value, json};
 use unbraid_core::{ChoiceIndex, CompletionKind, Metadata};
 
@@ -8,7 +10,7 @@ use crate::{
     tracker::{ChunkText, Identity},
 };
 
-/// Chunks that are parsed and written again. That happens only while a choice is cancelled.
+/// Chunks that are read and written again. That happens only while a choice is cancelled.
 pub(super) struct ParsedChunks;
 
 impl ChunkText for ParsedChunks {
@@ -31,15 +33,7 @@ impl ChunkText for ParsedChunks {
     }
 
     fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>> {
-        let mut chunk: Value = serde_json::from_slice(payload).ok()?;
-        let entries = chunk.get_mut("choices")?.as_array_mut()?;
-        entries.retain(|entry| {
-            let index = entry.get("index").and_then(Value::as_u64);
-            !dropped
-                .iter()
-                .any(|choice| Some(u64::from(choice.0)) == index)
-        });
-        (!entries.is_empty()).then(|| chunk.to_string().into_bytes())
+        cut::without_choices(payload, dropped)
     }
 }
 
@@ -64,20 +58,4 @@ fn last_chunk(identity: &Identity, choice: ChoiceIndex, reason: &str) -> String 
         "choices": [entry],
     })
     .to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_of_dropped_choices_are_removed_and_the_rest_keeps_its_order() {
-        let payload = br#"{"z":1,"choices":[{"index":1,"x":1.10},{"index":0}],"a":2}"#;
-        let kept = ParsedChunks::without_choices(payload, &[ChoiceIndex(0)]).unwrap();
-        let expected = r#"{"z":1,"choices":[{"index":1,"x":1.1}],"a":2}"#;
-        assert_eq!(String::from_utf8(kept).unwrap(), expected);
-        let all = [ChoiceIndex(0), ChoiceIndex(1)];
-        assert_eq!(ParsedChunks::without_choices(payload, &all), None);
-        assert_eq!(ParsedChunks::without_choices(b"{", &all), None);
-    }
 }

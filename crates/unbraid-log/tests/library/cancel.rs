@@ -58,6 +58,74 @@ async fn a_cancelled_choice_ends_for_all_readers_and_the_others_continue() {
     assert_eq!(other.choice(1).await.unwrap().text().await.ok(), None);
 }
 
+/// After the cancel, events that have several choices are cut. What cannot be cut must not be lost.
+#[tokio::test(start_paused = true)]
+async fn the_choices_beside_a_cancelled_one_keep_everything() {
+    let candidate = |index: u32, text: &str| {
+        format!(r#"{{"index":{index},"content":{{"parts":[{{"text":"{text}"}}]}}}}"#)
+    };
+    let candidates = |texts: [&str; 2]| {
+        let [first, second] = texts;
+        let (first, second) = (candidate(0, first), candidate(1, second));
+        format!("data: {{\"candidates\":[{first},{second}]}}\n\n")
+    };
+    let choice = |index: &str, text: &str, more: &str| {
+        format!(r#"{{"index":{index},"delta":{{"content":"{text}"}}{more}}}"#)
+    };
+    let chunk = |entries: &[String]| {
+        let entries = entries.join(",");
+        format!("data: {{\"choices\":[{entries}]}}\n\n")
+    };
+    let nan = r#","logprobs":{"content":[{"token":"c","logprob":NaN}]}"#;
+    let first = chunk(&[choice("0", "a", ""), choice("1", "b", "")]);
+    let cases = [
+        (
+            &first,
+            chunk(&[choice("0", "c", nan), choice("1", "dropped", "")]),
+            "ac",
+        ),
+        (
+            &first,
+            chunk(&[choice("0", "\\ud83d", ""), choice("1", "dropped", "")]),
+            "a\u{FFFD}",
+        ),
+        (
+            &first,
+            chunk(&[choice("\"0\"", "c", ""), choice("\"1\"", "dropped", "")]),
+            "ac",
+        ),
+        (&candidates(["a", "b"]), candidates(["c", "dropped"]), "ac"),
+    ];
+    for (first, second, expected) in cases {
+        let mut recorded = Recorded::start(2).await;
+        let readers = [recorded.read(), recorded.recording.completions()];
+        recorded.write(first).await;
+        for reader in &readers {
+            assert_eq!(first_deltas(reader, 1, 1).await, "b");
+        }
+        recorded.recording.cancel_choice(1);
+        for reader in &readers {
+            let cancelled = reader.choice(1).await.unwrap().outcome().await;
+            assert_eq!(cancelled.end, ChoiceEnd::Cancelled);
+        }
+        recorded.write(&second).await;
+        recorded.write("data: [DONE]\n\n").await;
+        for reader in readers.iter().chain([&recorded.read()]) {
+            let closed = reader.closed().await;
+            let (kept, cancelled) = (
+                reader.choice(0).await.unwrap(),
+                reader.choice(1).await.unwrap(),
+            );
+            assert_eq!(
+                kept.outcome().await.message.content,
+                expected,
+                "{second} {closed:?}"
+            );
+            assert_eq!(cancelled.outcome().await.message.content, "b", "{second}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_cancel_drops_the_body() {
     let mut recorded = Recorded::start(2).await;

@@ -1,6 +1,12 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use futures::{SinkExt, StreamExt};
+use futures::{SinkExt, StreamExt, stream};
 use tokio::time::{Instant, sleep};
 use unbraid::{ChoiceEnd, Completions, StreamError};
 use unbraid_log::{
@@ -218,9 +224,9 @@ async fn a_body_that_fails_panics_or_is_cut_ends_its_readers() {
 async fn a_body_that_panics_ends_as_lost() {
     let log = new_log();
     let id = StreamId::random().unwrap();
-    let body = futures::stream::iter([script::content(0, "a")])
+    let body = stream::iter([script::content(0, "a")])
         .map(Ok::<_, std::io::Error>)
-        .chain(futures::stream::once(async { panic!("a test") }));
+        .chain(stream::once(async { panic!("a test") }));
     let recording = record(body, Arc::clone(&log), id.clone()).await.unwrap();
     let ended = recording.ended().await.unwrap();
     assert_eq!(ended.end, End::ProducerLost);
@@ -246,7 +252,7 @@ async fn a_stream_that_never_exists_is_an_error_and_one_that_comes_later_is_read
         script::content(0, "late"),
         script::finish(0, "stop")
     );
-    let body = futures::stream::iter([Ok::<_, std::io::Error>(body)]);
+    let body = stream::iter([Ok::<_, std::io::Error>(body)]);
     record(body, log, id).await.unwrap();
     assert_eq!(early.first().await.unwrap().text().await.unwrap(), "late");
 }
@@ -255,8 +261,7 @@ async fn a_stream_that_never_exists_is_an_error_and_one_that_comes_later_is_read
 async fn an_id_is_recorded_once_and_an_endless_body_is_cut() {
     let log = new_log();
     let id = StreamId::random().unwrap();
-    let endless =
-        || futures::stream::repeat_with(|| Ok::<_, std::io::Error>(script::content(0, "x")));
+    let endless = || stream::repeat_with(|| Ok::<_, std::io::Error>(script::content(0, "x")));
     let recorder = Recorder::new(Arc::clone(&log)).with_max_bytes(100_000);
     let recording = recorder.record(endless(), id.clone()).await.unwrap();
     let again = recorder.record(endless(), id.clone()).await;
@@ -265,6 +270,33 @@ async fn an_id_is_recorded_once_and_an_endless_body_is_cut() {
     assert!(recording.journal().bytes() < 300_000);
     let error = completions(log, id).closed().await.unwrap_err();
     assert_eq!(reported(&error), Some(End::LimitExceeded));
+}
+
+/// A connection whose answer was not read to its end cannot be reused.
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_body_is_read_within_bounds_after_its_end_mark() {
+    let answer = script::content(0, "a") + &script::finish(0, "stop") + script::DONE;
+    let was_read = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&was_read);
+    let rest = async move {
+        sleep(Duration::from_millis(20)).await;
+        flag.store(true, Ordering::Relaxed);
+        Ok::<_, std::io::Error>(String::new())
+    };
+    let body = stream::iter([Ok(answer)]).chain(stream::once(rest));
+    let id = StreamId::random().unwrap();
+    let recording = record(body, new_log(), id).await.unwrap();
+    let started = Instant::now();
+    assert_eq!(recording.ended().await.unwrap().end, End::Finished);
+    assert_eq!(started.elapsed(), Duration::ZERO, "nobody waits for it");
+    sleep(Duration::from_millis(50)).await;
+    assert!(was_read.load(Ordering::Relaxed));
+
+    let mut recorded = Recorded::start(1).await;
+    recorded.finish(0).await;
+    recorded.write(script::DONE).await;
+    recorded.body_is_dropped().await;
+    assert_eq!(recorded.end().await.end, End::Finished);
 }
 
 #[test]

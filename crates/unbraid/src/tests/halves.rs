@@ -201,3 +201,48 @@ async fn a_source_of_empty_reads_does_not_hold_the_flat_views_thread() {
     let next = futures::poll!(std::pin::pin!(flat.next()));
     assert!(next.is_pending());
 }
+
+#[tokio::test(start_paused = true)]
+async fn c14_halves_in_names_are_replaced_in_the_flat_view_as_in_a_choice() {
+    let name = |rest: &str| delta(0, &format!("{{\"tool_calls\":[{{\"index\":0,{rest}}}]}}"));
+    let body = [
+        name(&format!(
+            "\"id\":\"a\",\"function\":{{\"name\":\"f{HIGH}\"}}"
+        )),
+        name(&format!(
+            "\"function\":{{\"name\":\"{LOW}g\",\"arguments\":\"{{}}\"}}"
+        )),
+    ];
+    let flat = read(body.concat()).await;
+    let names = flat.iter().flat_map(|update| &update.tool_calls);
+    let names: Vec<_> = names.filter_map(|call| call.name.clone()).collect();
+    assert_eq!(names, ["f\u{FFFD}", "\u{FFFD}g"].map(Fragment::from));
+    assert_eq!(
+        flat.iter()
+            .map(|update| update.warnings.len())
+            .sum::<usize>(),
+        2
+    );
+    check(&body, &["0 call 0: {}"]).await;
+}
+
+/// Text after the end of its choice is part of the message only.
+#[tokio::test(start_paused = true)]
+async fn c14_f06_a_half_after_the_end_of_its_choice_is_the_same_through_the_flat_view() {
+    let late = [
+        content(0, "A"),
+        finish(0, "stop"),
+        content(1, "x"),
+        content(0, &format!("L{HIGH}")),
+        content(1, "y"),
+    ];
+    let body = late.concat() + DONE;
+    for completions in [
+        Completions::from_byte_stream(Script::of([&body])),
+        Completions::from_updates(Updates::from_byte_stream(Script::of([&body]))),
+    ] {
+        soon(completions.closed()).await.unwrap();
+        let choice = completions.choice(0).await.unwrap();
+        assert_eq!(choice.snapshot().content, "AL\u{FFFD}");
+    }
+}

@@ -103,10 +103,12 @@ impl SurrogateJoiner {
             &update.reasoning,
             &update.content,
             &update.refusal,
+            &update.function_name,
             &update.function_arguments,
         ];
-        let arguments = update.tool_calls.iter().map(|call| &call.arguments);
-        let mut fragments = texts.into_iter().chain(arguments).flatten();
+        let calls = update.tool_calls.iter();
+        let calls = calls.flat_map(|call| [&call.name, &call.arguments]);
+        let mut fragments = texts.into_iter().chain(calls).flatten();
         !self.held.is_empty() || fragments.any(is_cut)
     }
 
@@ -143,6 +145,11 @@ impl SurrogateJoiner {
             if let Some(fragment) = fragment {
                 lone |= self.join((choice, text), fragment, is_full_message);
             }
+        }
+        // A name is joined nowhere, so that no half of it waits.
+        let names = update.tool_calls.iter_mut().map(|call| &mut call.name);
+        for name in names.chain([&mut update.function_name]).flatten() {
+            lone |= self.join((choice, TextId::Function), name, true);
         }
         for call in &mut update.tool_calls {
             let key = call.wire_index.or_else(|| call.position.map(i64::from));

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream::BoxStream};
 use serde_json::json;
 use tokio::{
     sync::mpsc::UnboundedReceiver,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 use unbraid::BoxError;
 use unbraid_core::{ChoiceIndex, Limit, LimitExceeded, Metadata, StreamError, TransportError};
@@ -21,8 +21,14 @@ use crate::{
 /// A silence of this length ends the choices that have a finish reason, as in the library.
 const IDLE_END: Duration = Duration::from_millis(250);
 
+/// How much is read after the end mark, and for how long, so that the connection can be reused, as in the library.
+const DRAIN_BYTES: usize = 64 * 1024;
+const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+type Body<B> = BoxStream<'static, Result<B, BoxError>>;
+
 pub(super) struct RecordingTask<B> {
-    body: Option<BoxStream<'static, Result<B, BoxError>>>,
+    body: Option<Body<B>>,
     producer: Producer,
     tracker: Tracker<ParsedChunks>,
     identity: Identity,
@@ -55,7 +61,7 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
     pub(super) fn new(
         recorder: &Recorder,
         commands: Commands,
-        body: BoxStream<'static, Result<B, BoxError>>,
+        body: Body<B>,
         producer: Producer,
     ) -> Self {
         let is_text = recorder.meta.endpoint.ends_with("/completions")
@@ -164,7 +170,15 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
             return self.abort(End::LimitExceeded, StreamError::Limit(error));
         }
         if self.tracker.closed().is_some() {
-            self.body = None;
+            self.finish_reading();
+        }
+    }
+
+    /// The stream has closed before its body has ended.
+    fn finish_reading(&mut self) {
+        let body = self.body.take().filter(|_| self.tracker.is_done());
+        if let Some(body) = body {
+            tokio::spawn(async { timeout(DRAIN_TIME, drain(body)).await });
         }
     }
 
@@ -226,5 +240,16 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
         StreamEnd::new(end)
             .with_error(end.is_error().then(|| error.to_string()))
             .with_usage(usage)
+    }
+}
+
+/// Reads the rest of a body, which is usually only its end.
+async fn drain<B: AsRef<[u8]>>(mut body: Body<B>) {
+    let mut read = 0;
+    while let Some(Ok(bytes)) = body.next().await {
+        read += bytes.as_ref().len();
+        if read > DRAIN_BYTES {
+            return;
+        }
     }
 }
