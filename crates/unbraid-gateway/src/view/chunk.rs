@@ -55,6 +55,16 @@ pub(crate) fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option
         };
         has_entry |= list.entries.iter().any(is_kept);
         cut::keep_entries(list, is_kept, &mut edits);
+        if list.entries.iter().all(is_kept) {
+            continue;
+        }
+        // Without its neighbours, an entry that is known by its position would be that of another choice (E8).
+        let kept = list.entries.iter().filter(|entry| is_kept(entry));
+        for entry in kept.filter(|entry| !entry.has_index) {
+            if let Some(choice) = entry.choice {
+                cut::write_index(entry, choice, &mut edits);
+            }
+        }
     }
     has_entry.then(|| edits.apply(payload))
 }

@@ -39,6 +39,16 @@ fn entries_of_cancelled_choices_are_removed() {
         Some(r#"{"choices":[{"index":0,"text":"a"}],"x":1}"#),
     );
     check(without_choices(payload, &dropped), None);
+    // Entries that are known by their position keep their choice.
+    let payload = br#"{"choices":[{"text":"a"},{"text":"b"}]}"#;
+    check(
+        without_choices(payload, &dropped[..1]),
+        Some(r#"{"choices":[{"index":1,"text":"b"}]}"#),
+    );
+    check(
+        without_choices(payload, &[ChoiceIndex(2)]),
+        Some(str::from_utf8(payload).unwrap()),
+    );
     check(
         without_choices(br#"{"choices":{"index":1,"text":"b"}}"#, &dropped),
         None,
