@@ -13,7 +13,6 @@ use unbraid_core::{Config, Demux, Dialect};
 use crate::{
     contender::{Contender, Provider},
     contest,
-    feed::Reads,
     recordings::{self, Recording},
     table::{self, median, rounded, runtime, time},
 };

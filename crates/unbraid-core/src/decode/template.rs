@@ -35,7 +35,7 @@ pub(super) struct Template {
     /// The chunk that it was learned from.
     text: Box<str>,
     /// All values in the chunk that may become a hole, in their order.
-    sites: Box<[Site]>,
+    sites: Vec<Site>,
     /// The length of the text before the first hole.
     head_len: usize,
     /// Each hole. They refer to the text, so that a match reads one allocation from its start to its end.

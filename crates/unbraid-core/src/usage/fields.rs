@@ -57,6 +57,14 @@ pub(super) fn merged(fields: &Fields) -> Fields {
     target
 }
 
+/// The same for fields that nobody else needs.
+pub(super) fn into_merged(fields: Fields) -> Fields {
+    if is_merged(&fields) {
+        return fields;
+    }
+    merged(&fields)
+}
+
 /// The same for fields that are kept elsewhere, too.
 pub(super) fn shared_merged(fields: &Arc<Fields>) -> Arc<Fields> {
     if is_merged(fields) {

@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
     undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.
     events: Vec<Sequenced>,
-    /// The usage of the last event that has it, which is that of the whole stream.
+    /// The usage of the last event that has it, which is that of the whole stream, unless that is the only source.
     usage: Option<Box<Usage>>,
 }
 
@@ -153,7 +153,7 @@ impl Outbox {
         !self.events.is_empty()
     }
 
-    /// Takes the usage that the stream reported in an event.
+    /// Takes the usage that the stream reported in an event. That of the only source stays in its event.
     pub(crate) fn take_usage(&mut self) -> Option<Box<Usage>> {
         self.usage.take()
     }
@@ -382,7 +382,11 @@ impl ChoiceSink for Outbox {
     fn stream_event(&mut self, mut event: Sequenced) {
         match &mut event.event {
             Event::Warning(warning) => self.assign_choice(warning),
-            Event::Usage(usage) => self.usage = Some(usage.clone()),
+            // That of one source of several is no event of the completion.
+            Event::Usage(usage) if self.capacity().is_some() => {
+                self.usage = Some(std::mem::take(usage));
+                return;
+            }
             _ => {}
         }
         self.events.push(event);

@@ -9,7 +9,8 @@ use super::{
 use crate::{
     ToolCallUpdate, Update,
     chunk::{Chunk, Element, ReasoningOrigin, is_padding},
-    decode::json_bytes::string,
+    config::default_reasoning_keys,
+    decode::{json_bytes::string, scan},
     text_delta::DeltaKind,
 };
 
@@ -21,6 +22,8 @@ pub(in crate::decode) struct Learned<'c, 'a> {
     pub(in crate::decode) chunk: &'c Chunk<'a>,
     /// The same chunk, whose strings keep their escapes and therefore borrow from the text.
     pub(in crate::decode) escaped: &'c Chunk<'a>,
+    /// The inside of the text's quotes, if the text alone does not borrow, because it has escapes.
+    pub(in crate::decode) text_span: Option<(usize, usize)>,
     /// The limit on nesting.
     pub(in crate::decode) depth: usize,
     /// Whether unknown fields may vary. In strict mode their types have to be checked in each chunk.
@@ -79,7 +82,7 @@ impl Template {
         };
         Some(Self {
             text: learned.text.into(),
-            sites: sites.into(),
+            sites,
             head_len: 0,
             holes: Box::default(),
             forms: Box::default(),
@@ -110,11 +113,16 @@ impl Template {
             slot: hole.slot,
             literal: (offset(hole.end), offset(end)),
         };
-        self.holes = holes().zip(ends).map(hole).collect();
+        // Each list is allocated once, with its final length.
+        let mut cut = Vec::with_capacity(holes().count());
+        cut.extend(holes().zip(ends).map(hole));
+        self.holes = cut.into();
         let values = || holes().filter(|hole| hole.slot.needs_scanner());
         let form = |hole: &Site| Form::of(&self.text, hole.start..hole.end);
-        self.forms = values().map(form).collect();
-        self.has_values = values().next().is_some();
+        let mut forms = Vec::with_capacity(values().count());
+        forms.extend(values().map(form));
+        self.forms = forms.into();
+        self.has_values = !self.forms.is_empty();
         let Prototype { update, usage, .. } = &*self.prototype;
         let names = |hole: &Site| matches!(hole.slot, Slot::Id | Slot::Model);
         let resets_id = |provided: &Provided| provided.resets_id;
@@ -241,7 +249,10 @@ fn sites(
         });
     };
     if let Some((_, fragment)) = element.update.only_text() {
-        add(Slot::Text, span_in_quotes(text, &fragment.text)?);
+        let span = learned.text_span;
+        let span = span.or_else(|| span_in_quotes(text, &fragment.text))?;
+        debug_assert!(has_only_text_escaped(learned, span));
+        add(Slot::Text, span);
     }
     let index = u64::from(element.index?);
     add(
@@ -277,6 +288,18 @@ fn sites(
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.end <= b.start));
     is_disjoint.then_some(sites)
+}
+
+/// Whether a second scan finds the text at this span, if it is not made.
+fn has_only_text_escaped(learned: &Learned<'_, '_>, span: (usize, usize)) -> bool {
+    let Learned { text, depth, .. } = *learned;
+    learned.text_span.is_none()
+        || scan::escaped_chunk(text, depth, &default_reasoning_keys()).is_none_or(|escaped| {
+            let texts = escaped.elements.iter().filter_map(|e| e.update.only_text());
+            texts
+                .map(|(_, fragment)| span_in_quotes(text, &fragment.text))
+                .all(|found| found == Some(span))
+        })
 }
 
 /// Adds the values that the scanner reads if they are holes.

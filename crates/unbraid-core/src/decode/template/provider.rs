@@ -112,7 +112,7 @@ impl Template {
         };
         let mut template = Self {
             text: event.text.into(),
-            sites: sites.into(),
+            sites,
             head_len: 0,
             holes: Box::default(),
             forms: Box::default(),
