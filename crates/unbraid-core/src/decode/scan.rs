@@ -12,7 +12,9 @@ use serde::Deserialize;
 
 use super::fields::{Content, Fallback, FieldVisitor, InnerPart, Part, ValueReader, inner_text};
 use crate::{
-    chunk::{Chunk, Element, Escapes, LOGPROB_LISTS, Pairs, is_filled_list, recycled, recycled_elements},
+    chunk::{
+        Chunk, Element, Escapes, LOGPROB_LISTS, Pairs, is_filled_list, recycled, recycled_elements,
+    },
     limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES},
 };
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     Form, Hole, MAX_VALUE_HOLES, Prototype, Provided, Template,
-    site::{Site, Slot, span_in, span_of_number},
+    site::{Part, Site, Slot, span_in, span_of_number},
 };
 use crate::{
     ToolCallUpdate, Update,
@@ -63,9 +63,7 @@ impl Template {
         let update = Update {
             last_of_event: true,
             is_chunk: true,
-            id: learned.chunk.id.clone(),
             created: learned.chunk.created,
-            model: learned.chunk.model.clone(),
             role: element.update.role.clone(),
             kind: element.update.kind,
             tool_calls: element.update.tool_calls.clone(),
@@ -74,11 +72,14 @@ impl Template {
             delta_field_count: escaped.fields.len(),
             ..Update::default()
         };
-        let boxed = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| ((&**key).into(), (&**raw).into());
+        let part = |part: &str| Part::of(learned.text, part);
+        let field = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| (part(key), part(raw));
         let prototype = Prototype {
             update: update.into_owned(),
-            usage: envelope.usage.as_deref().map(Box::from),
-            extra: envelope.extra.iter().map(boxed).collect(),
+            id: learned.chunk.id.as_deref().map(part),
+            model: learned.chunk.model.as_deref().map(part),
+            usage: envelope.usage.as_deref().map(part),
+            extra: envelope.extra.iter().map(field).collect(),
         };
         Some(Self {
             text: learned.text.into(),
@@ -177,19 +178,19 @@ impl Template {
     /// same envelope.
     pub(in crate::decode) fn shares_envelope(&self, other: &Self) -> bool {
         let is_hole = |template: &Self, slot| template.holes.iter().any(|hole| hole.slot == slot);
-        let (ours, others) = (&self.prototype.update, &other.prototype.update);
+        let (ours, others) = (&*self.prototype, &*other.prototype);
         let shares_created = if is_hole(self, Slot::Created) {
             is_hole(other, Slot::Created)
         } else {
-            !is_hole(other, Slot::Created) && ours.created == others.created
+            !is_hole(other, Slot::Created) && ours.update.created == others.update.created
         };
         let has_name_hole =
             |template| is_hole(template, Slot::Id) || is_hole(template, Slot::Model);
         shares_created
             && !has_name_hole(self)
             && !has_name_hole(other)
-            && ours.id == others.id
-            && ours.model == others.model
+            && self.part(&ours.id) == other.part(&others.id)
+            && self.part(&ours.model) == other.part(&others.model)
     }
 }
 
