@@ -127,12 +127,25 @@ pub(super) fn merged(fields: &Fields) -> Fields {
     target
 }
 
-/// The same for fields that nobody else needs.
-pub(super) fn into_merged(fields: Fields) -> Fields {
-    if is_merged(&fields) {
-        return fields;
+/// The same for fields that nobody else needs. They are changed in place.
+pub(super) fn into_merged(mut fields: Fields) -> Fields {
+    if fields.len() > MAX_FIELDS {
+        return merged(&fields);
     }
-    merged(&fields)
+    fields.retain(|key, value| match value {
+        Value::Null => false,
+        _ if key.ends_with("_tokens") => {
+            let count = count(value);
+            *value = count.into();
+            count.is_some()
+        }
+        Value::Object(details) => {
+            *details = into_merged(std::mem::take(details));
+            true
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => true,
+    });
+    fields
 }
 
 /// The same for fields that are kept elsewhere, too.
@@ -365,6 +378,7 @@ mod tests {
             merge(&mut target, &fields);
             let text = |fields| serde_json::to_string(fields).unwrap();
             assert_eq!(text(&merged(&fields)), text(&target), "{raw}");
+            assert_eq!(text(&into_merged(fields)), text(&target), "{raw}");
         }
     }
 
