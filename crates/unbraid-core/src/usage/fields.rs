@@ -376,7 +376,7 @@ mod tests {
             let fields = parse(raw).unwrap();
             let mut target = Fields::new();
             merge(&mut target, &fields);
-            let text = |fields| serde_json::to_string(fields).unwrap();
+            let text = |fields: &Fields| serde_json::to_string(fields).unwrap();
             assert_eq!(text(&merged(&fields)), text(&target), "{raw}");
             assert_eq!(text(&into_merged(fields)), text(&target), "{raw}");
         }
