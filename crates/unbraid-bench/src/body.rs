@@ -31,6 +31,9 @@ pub(crate) struct Body {
     pub(crate) events: Vec<(usize, usize)>,
 }
 
+/// The number of choices whose text is kept. Some fixtures have an absurd index.
+pub(crate) const MAX_CHOICES: usize = 4096;
+
 /// The result of a stream: the text and the arguments of each choice, and the number of deltas.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
@@ -62,8 +65,9 @@ impl Answer {
         }
     }
 
+    /// Makes room for a choice. One beyond [`MAX_CHOICES`] gets none, and only its items count.
     fn grow_to(&mut self, choice: usize) {
-        if choice >= self.texts.len() {
+        if (self.texts.len()..MAX_CHOICES).contains(&choice) {
             self.texts.resize(choice + 1, String::new());
             self.arguments.resize(choice + 1, String::new());
         }
@@ -72,12 +76,12 @@ impl Answer {
     /// Sets the part of one choice.
     pub(crate) fn add(&mut self, choice: usize, part: Part) {
         self.grow_to(choice);
+        self.items += part.items;
         if let (Some(text), Some(arguments)) =
             (self.texts.get_mut(choice), self.arguments.get_mut(choice))
         {
             *text = part.text;
             *arguments = part.arguments;
-            self.items += part.items;
         }
     }
 }

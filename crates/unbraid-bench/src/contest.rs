@@ -26,8 +26,8 @@ pub(crate) struct Contest {
     pub(crate) ns: [f64; COMPARED.len()],
     /// The ratio of each contender's time to that of the actors, within a round.
     ratios: [f64; COMPARED.len()],
-    /// The number of deltas that each contender delivered.
-    items: [usize; COMPARED.len()],
+    /// The number of deltas that each contender delivered; `None` for one that panics at this stream, and is not measured.
+    items: [Option<usize>; COMPARED.len()],
 }
 
 /// Prints the summary, or with the rows one object.
@@ -54,14 +54,13 @@ impl Contest {
         times: usize,
         rounds: usize,
     ) -> Self {
-        let items = COMPARED.map(|contender| {
-            let (feed, tally) = reads.feed(true);
-            let answer = runtime.block_on(runtime.spawn(contender.run(feed, tally)));
-            answer.ok().flatten().map_or(0, |answer| answer.items)
-        });
+        let items = COMPARED.map(|contender| contender.delivered(runtime, reads));
+        let readers = COMPARED.iter().zip(items);
+        let readers = readers.filter_map(|(contender, items)| items.map(|_| *contender));
+        let readers: Vec<Contender> = [Contender::Source].into_iter().chain(readers).collect();
         let all = (events.max(1) as usize * times) as f64;
         let rounds: Vec<_> = (0..rounds)
-            .map(|round| net(runtime, reads, times, round))
+            .map(|round| net(runtime, reads, times, round, &readers))
             .collect();
         let of = |of: &dyn Fn(&[f64; COMPARED.len()]) -> f64| median(rounds.iter().map(of));
         let [today, sse_core, demux, actors] = [0, 1, 2, 3].map(|index: usize| {
@@ -79,13 +78,13 @@ impl Contest {
     /// The time of `today` over that of the actors, if both delivered the same deltas.
     pub(crate) fn today_over_actors(&self) -> Option<f64> {
         let [today, _, _, actors] = self.items;
-        (today == actors).then_some(self.ratios[0])
+        (today? == actors?).then_some(self.ratios[0])
     }
 
     /// The time of `sse-core` over that of the actors, if both delivered the same deltas.
     pub(crate) fn sse_core_over_actors(&self) -> Option<f64> {
         let [_, sse_core, _, actors] = self.items;
-        (sse_core == actors).then_some(self.ratios[1])
+        (sse_core? == actors?).then_some(self.ratios[1])
     }
 
     pub(crate) fn to_json(self) -> Value {
@@ -99,10 +98,12 @@ impl Contest {
 
     /// The columns of a table; a dash where a peer does not read the stream.
     pub(crate) fn columns(&self) -> String {
-        let [today, sse_core, demux, actors] = self.ns;
+        let known = |ns: f64| Some(ns).filter(|ns| !ns.is_nan());
+        let text = |ns: f64| known(ns).map_or_else(|| "-".into(), |ns| format!("{ns:.0}"));
+        let [today, sse_core, demux, actors] = self.ns.map(text);
         let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".into(), |r| format!("{r:.2}"));
         format!(
-            "{today:>8.0} {sse_core:>8.0} {demux:>8.0} {actors:>8.0} {:>8} {:>8}",
+            "{today:>8} {sse_core:>8} {demux:>8} {actors:>8} {:>8} {:>8}",
             ratio(self.today_over_actors()),
             ratio(self.sse_core_over_actors()),
         )
@@ -112,21 +113,29 @@ impl Contest {
 /// The titles of [`Contest::columns`].
 pub(crate) const TITLES: &str = "   today sse-core    demux   actors today/ac sse-c/ac";
 
-/// The times of one round in the order of [`COMPARED`], without that of the source.
-fn net(runtime: &Runtime, reads: &Reads, times: usize, round: usize) -> [f64; COMPARED.len()] {
-    let mut all = [0.0; 1 + COMPARED.len()];
-    let contenders = [Contender::Source].into_iter().chain(COMPARED);
-    let contenders: Vec<_> = contenders.enumerate().collect();
-    for (index, contender) in contenders
-        .iter()
-        .cycle()
-        .skip(round % all.len())
-        .take(all.len())
-    {
-        if let Some(slot) = all.get_mut(*index) {
-            *slot = (0..times).map(|_| time(runtime, reads, *contender)).sum();
-        }
-    }
-    let [source, net @ ..] = all;
-    net.map(|time: f64| (time - source).max(1.0))
+/// The times of one round in the order of [`COMPARED`], without that of the source. That of a contender that is not among the
+/// readers is not a number.
+fn net(
+    runtime: &Runtime,
+    reads: &Reads,
+    times: usize,
+    round: usize,
+    readers: &[Contender],
+) -> [f64; COMPARED.len()] {
+    let time = |contender| (0..times).map(|_| time(runtime, reads, contender)).sum();
+    let in_turn = readers.iter().cycle().skip(round % readers.len());
+    let all: Vec<(Contender, f64)> = in_turn
+        .take(readers.len())
+        .map(|contender| (*contender, time(*contender)))
+        .collect();
+    let of = |wanted| {
+        let mut all = all.iter();
+        let found = all.find(|(contender, _)| *contender == wanted);
+        found.map_or(f64::NAN, |(_, time): &(_, f64)| *time)
+    };
+    let source = of(Contender::Source);
+    COMPARED.map(|contender| {
+        let net = of(contender) - source;
+        if net.is_nan() { net } else { net.max(1.0) }
+    })
 }

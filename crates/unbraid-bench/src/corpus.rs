@@ -59,18 +59,26 @@ struct Row {
 }
 
 fn row(streams: &[Bytes]) -> io::Result<Row> {
+    let runtime = runtime("current_thread")?;
+    let is_read = |stream: &&Bytes| {
+        let reads = recordings::in_reads(stream);
+        Contender::Today.delivered(&runtime, &reads).is_some()
+    };
+    let streams: Vec<&Bytes> = streams.iter().filter(is_read).collect();
     let (mut events, mut matched) = (0, 0);
-    for stream in streams {
+    for stream in &streams {
         let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
         let (seen, hits) = demux.template_hits();
         (events, matched) = (events + seen, matched + hits);
     }
-    let reads: Vec<Reads> = streams.iter().map(recordings::in_reads).collect();
-    let bytes: usize = streams.iter().map(Bytes::len).sum();
+    let reads: Vec<Reads> = streams
+        .iter()
+        .map(|stream| recordings::in_reads(stream))
+        .collect();
+    let bytes: usize = streams.iter().map(|stream| stream.len()).sum();
     let times = ROUND_BYTES / bytes.max(1) + 1;
-    let runtime = runtime("current_thread")?;
     let contenders = [
         Contender::Source,
         Contender::Today,

@@ -13,7 +13,6 @@ use unbraid_core::{Config, Demux, Dialect};
 use crate::{
     contender::{Contender, Provider},
     contest,
-    feed::Reads,
     recordings::{self, Recording},
     table::{self, median, rounded, runtime, time},
 };
@@ -193,7 +192,7 @@ impl Row {
         });
         let ratios = rounds.iter().filter_map(|r| Some(net(r, 1)? / net(r, 3)?));
         let ratio = median(ratios);
-        let delivered = |c: Contender| items(runtime, &reads, c);
+        let delivered = |c: Contender| c.delivered(runtime, &reads);
         let is_same = today.is_some_and(|today| delivered(today) == delivered(Contender::Actors));
         Self {
             name,
@@ -232,13 +231,6 @@ impl Row {
             number(self.ratio, 2),
         )
     }
-}
-
-/// How many deltas a contender delivers.
-fn items(runtime: &Runtime, reads: &Reads, contender: Contender) -> Option<usize> {
-    let (feed, tally) = reads.feed(true);
-    let answer = runtime.block_on(runtime.spawn(contender.run(feed, tally)));
-    answer.ok().flatten().map(|answer| answer.items)
 }
 
 /// The medians of each dialect.

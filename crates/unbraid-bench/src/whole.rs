@@ -88,12 +88,9 @@ pub(crate) fn profile(
             continue;
         }
         let reads = recordings::in_reads(&recording.bytes);
-        let items = [Contender::Today, contender].map(|contender| {
-            let (feed, tally) = reads.feed(true);
-            let answer = runtime.block_on(runtime.spawn(contender.run(feed, tally)));
-            answer.ok().flatten().map_or(0, |answer| answer.items)
-        });
-        if items[0] != items[1] {
+        let delivered = |contender: Contender| contender.delivered(&runtime, &reads);
+        let today = delivered(Contender::Today);
+        if today.is_none() || today != delivered(contender) {
             continue;
         }
         let times = ROUND_EVENTS.div_ceil(events) as usize;

@@ -35,9 +35,21 @@ pub(crate) struct Chunk<'a> {
     pub(crate) extra: Pairs<'a>,
     /// Whether padding was dropped from the envelope.
     pub(crate) has_padding: bool,
+    /// The strings with escapes, if the scan read the chunk.
+    pub(crate) escapes: Escapes,
     pub(crate) warnings: Vec<Warning>,
     /// The format of the value, if it has no choice.
     pub(crate) format: Option<BodyFormat>,
+}
+
+/// The strings of a chunk that the scan has copied, because they have escapes. Raw values are not among them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Escapes {
+    pub(crate) count: usize,
+    /// The inside of the last one's quotes.
+    pub(crate) last: (usize, usize),
+    /// Whether content in parts was read, which may be copied without an escape.
+    pub(crate) may_join: bool,
 }
 
 /// One entry of `choices`.

@@ -346,21 +346,20 @@ impl Decoder {
         if !repeats || !self.templates.should_learn(text) {
             return None;
         }
-        // Without an escape, a second scan would find the same.
-        let has_escapes = !is_scanned || memchr::memchr(b'\\', text.as_bytes()).is_some();
-        let escaped = if has_escapes {
-            Some(scan::escaped_chunk(
-                text,
-                self.max_depth,
-                &self.reasoning_keys,
-            )?)
-        } else {
+        // A second scan keeps the escapes. Without any, it would find the same, and the span of a text that alone has some
+        // is known.
+        let text_span = only_escaped_text(chunk);
+        let escaped = if is_scanned && (chunk.escapes.count == 0 || text_span.is_some()) {
             None
+        } else {
+            let keys = &self.reasoning_keys;
+            Some(scan::escaped_chunk(text, self.max_depth, keys)?)
         };
         Template::new(&Learned {
             text,
             chunk,
             escaped: escaped.as_ref().unwrap_or(chunk),
+            text_span: text_span.filter(|_| is_scanned),
             depth: self.max_depth,
             is_strict: self.strict,
         })
@@ -375,6 +374,18 @@ impl Decoder {
             self.templates.insert(template);
         }
     }
+}
+
+/// The span of the text of a chunk, if that is the only string with escapes that the scan has read.
+fn only_escaped_text(chunk: &Chunk<'_>) -> Option<(usize, usize)> {
+    let [element] = chunk.elements.as_slice() else {
+        return None;
+    };
+    let (_, text) = element.update.only_text()?;
+    // Nothing but escapes and joined parts makes the scan copy a text.
+    let is_copied = matches!(text.text, Cow::Owned(_));
+    let is_only = is_copied && chunk.escapes.count == 1 && !chunk.escapes.may_join;
+    is_only.then_some(chunk.escapes.last)
 }
 
 #[cfg(test)]

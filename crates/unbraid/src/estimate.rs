@@ -56,7 +56,7 @@ impl Count {
                 .sources
                 .answered()
                 .map(|source| Answered {
-                    reported: source.usage(),
+                    reported: state.usage_of(source),
                     choices: source.logs.to_vec(),
                     metadata: source.metadata.clone(),
                 })

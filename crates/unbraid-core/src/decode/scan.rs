@@ -12,7 +12,9 @@ use serde::Deserialize;
 
 use super::fields::{Content, Fallback, FieldVisitor, InnerPart, Part, ValueReader, inner_text};
 use crate::{
-    chunk::{Chunk, Element, LOGPROB_LISTS, Pairs, is_filled_list, recycled, recycled_elements},
+    chunk::{
+        Chunk, Element, Escapes, LOGPROB_LISTS, Pairs, is_filled_list, recycled, recycled_elements,
+    },
     limits::{MAX_ENTRIES, MAX_JSON_DEPTH, MAX_VALUES},
 };
 
@@ -66,6 +68,7 @@ fn chunk_by<'a>(mut chunk: Chunk<'a>, mut scanner: Scanner<'a, '_>) -> Option<Ch
         return None; // an empty object is a keep-alive
     }
     chunk.format = chunk.recognise();
+    chunk.escapes = scanner.escapes;
     Some(chunk)
 }
 
@@ -98,6 +101,7 @@ pub(super) struct Scanner<'a, 'k> {
     pos: usize,
     /// Whether strings are returned with their escapes.
     keep_escapes: bool,
+    escapes: Escapes,
     /// How many more arrays and objects may be nested here.
     remaining_depth: usize,
     /// The names of reasoning fields, by rank.
@@ -110,6 +114,7 @@ impl<'a, 'k> Scanner<'a, 'k> {
             text,
             pos: 0,
             keep_escapes: false,
+            escapes: Escapes::default(),
             // The limit of `serde_json` applies as well, so that both accept the same nesting.
             remaining_depth: depth.min(MAX_JSON_DEPTH),
             reasoning_keys,
@@ -333,6 +338,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
                 ..Content::default()
             });
         }
+        self.escapes.may_join = true;
         let mut parts: Vec<Part<'a>> = Vec::new();
         self.list(&mut parts)?;
         Content::of_parts(parts)
@@ -343,6 +349,7 @@ impl<'a> ValueReader<'a> for Scanner<'a, '_> {
         if self.peek() != Some(b'[') {
             return self.text()?.ok_or(Fallback);
         }
+        self.escapes.may_join = true;
         let mut parts: Vec<InnerPart<'a>> = Vec::new();
         self.list(&mut parts)?;
         Ok(inner_text(parts))

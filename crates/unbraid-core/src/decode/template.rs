@@ -27,7 +27,7 @@ use crate::{
 pub(super) use build::Learned;
 use form::Form;
 pub(super) use provider::{Event as ProviderEvent, Provided};
-use site::{Site, Slot};
+use site::{Part, Site, Slot};
 
 /// How many holes of a template may contain values that a match keeps, beside the index, the text and the time of creation.
 const MAX_VALUE_HOLES: usize = 8;
@@ -73,7 +73,7 @@ pub(super) struct Template {
     /// The forms of the values in the holes that the scanner has to read.
     forms: Box<[Form]>,
     /// All values in the chunk that may become a hole, in their order.
-    sites: Box<[Site]>,
+    sites: Vec<Site>,
     /// The limit on nesting.
     depth: usize,
 }
@@ -89,12 +89,14 @@ struct Hole {
 /// The updates of the chunk, without the values in the holes.
 #[derive(Debug)]
 struct Prototype {
-    /// The update of the choice.
+    /// The update of the choice, without the id and the model.
     update: Update<'static>,
+    id: Option<Part>,
+    model: Option<Part>,
     /// The usage in the envelope, as raw JSON.
-    usage: Option<Box<str>>,
+    usage: Option<Part>,
     /// The unknown fields of the envelope, as raw JSON.
-    extra: Vec<(Box<str>, Box<str>)>,
+    extra: Vec<(Part, Part)>,
 }
 
 /// The values in the holes of a matching chunk.
@@ -174,6 +176,11 @@ impl Template {
             .as_bytes()
             .get(..self.head_len)
             .unwrap_or_default()
+    }
+
+    /// A part of the chunk that it was learned from.
+    fn part<'t>(&'t self, part: &'t Option<Part>) -> Option<&'t str> {
+        part.as_ref().map(|part| part.get(&self.text))
     }
 
     /// The bytes between a hole and the next one.

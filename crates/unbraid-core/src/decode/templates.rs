@@ -7,7 +7,7 @@
 
 use super::{
     envelope::EnvelopeMemo,
-    json_bytes::unescape,
+    json_bytes::{common_len, unescape},
     template::{Line, MatchBuffers, Provided, Template, TemplateMatch},
 };
 use crate::{
@@ -231,7 +231,7 @@ impl Templates {
         let mut heads = self.templates.iter().map(Template::head);
         let first = heads.next().unwrap_or_default();
         // The shared part of the heads is compared once, and not once for each template.
-        let shared_len = |head: &[u8]| first.iter().zip(head).take_while(|(a, b)| a == b).count();
+        let shared_len = |head: &[u8]| common_len(first, head);
         heads.map(shared_len).min().unwrap_or(first.len())
     }
 

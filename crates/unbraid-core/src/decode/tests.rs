@@ -51,6 +51,7 @@ fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
         id,
         created,
         created_end: _,
+        escapes: _,
         has_padding: _,
         model,
         has_choices,

@@ -42,7 +42,17 @@ pub(crate) fn has_more_digits(bytes: &[u8], max: usize) -> bool {
 pub(crate) fn may_overflow(raw: &str) -> bool {
     const MAX_DIGITS: usize = 300; // the largest `f64` has 309 digits
     let bytes = raw.as_bytes();
+    let next = bytes.get(1..).unwrap_or_default();
+    let is_exponent =
+        |(digit, next): (&u8, &u8)| digit.is_ascii_digit() & matches!(next, b'e' | b'E');
     let exponent = || {
+        // The names of most fields have the letter. Without an early exit, the compiler vectorizes this loop.
+        bytes
+            .iter()
+            .zip(next)
+            .fold(false, |any, pair| any | is_exponent(pair))
+    };
+    let large_exponent = || {
         memchr::memchr2_iter(b'e', b'E', bytes).any(|offset| {
             let before = offset.checked_sub(1).and_then(|before| bytes.get(before));
             let after = bytes.get(offset + 1..).unwrap_or_default();
@@ -51,7 +61,7 @@ pub(crate) fn may_overflow(raw: &str) -> bool {
                 && digits.iter().take(3).filter(|b| b.is_ascii_digit()).count() == 3
         })
     };
-    exponent() || has_more_digits(bytes, MAX_DIGITS)
+    (exponent() && large_exponent()) || has_more_digits(bytes, MAX_DIGITS)
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ impl Router {
         self.finish_all(end, event, sink);
         // The stream was complete at `[DONE]`. Without the option nobody would see an error after it.
         let result = if self.after_done { Ok(()) } else { result };
-        let usage = self.usage();
+        let usage = self.take_usage();
         let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
         // JSON of another API is never a success. If its format is not known either, the stream counts as empty.
         let unknown = empty && self.format == Some(BodyFormat::Json);

@@ -44,13 +44,31 @@ impl Router {
         let Some(usage) = self.usage.as_ref().filter(|usage| !usage.is_empty()) else {
             return Usage::default(); // as of most streams, all of whose choices would be listed for nothing
         };
+        usage.usage(&self.known(&self.received()))
+    }
+
+    /// The same when the stream closes, so that no more usage is reported.
+    pub(super) fn take_usage(&mut self) -> Usage {
+        let Some(mut reported) = self.usage.take_if(|usage| !usage.is_empty()) else {
+            return Usage::default();
+        };
+        let usage = reported.take_usage(&self.known(&self.received()));
+        self.usage = Some(reported);
+        usage
+    }
+
+    /// The deltas with text that were received for each choice.
+    fn received(&self) -> Vec<(ChoiceIndex, u64)> {
         let received = |r: &Route| (r.index, r.deltas.saturating_sub(r.textless_deltas));
-        let received: Vec<_> = self.routes.iter().map(received).collect();
-        usage.usage(&Known {
-            received: &received,
+        self.routes.iter().map(received).collect()
+    }
+
+    fn known<'r>(&self, received: &'r [(ChoiceIndex, u64)]) -> Known<'r> {
+        Known {
+            received,
             finished: self.routes.iter().all(|route| route.has_finish_reason),
             choices_per_prompt: self.config.choices_per_prompt,
-        })
+        }
     }
 
     pub(super) fn usage_mut(&mut self) -> &mut Reported {

@@ -1,7 +1,7 @@
 //! Collects the usage that a stream reports, which is in one of three places: in the envelope, in the chunk of a
 //! choice's finish or after it, or inside a choice.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
@@ -35,6 +35,9 @@ pub(crate) struct Reported {
 /// Usage that arrived with the finish of one choice.
 #[derive(Default)]
 struct ByFinish {
+    /// The only report. Nearly always it is for the whole stream and not read here, so it is kept as text.
+    only: Option<(ChoiceIndex, Box<str>)>,
+    /// The fields of each choice, if there were several reports.
     choices: ChoiceFields,
     /// Usage also arrived in another place of its kind, so no choice has its own.
     has_other: bool,
@@ -45,10 +48,31 @@ struct ByFinish {
 }
 
 impl ByFinish {
-    fn add(&mut self, choice: ChoiceIndex, last: bool, fields: &Arc<Fields>) {
+    fn add(&mut self, choice: ChoiceIndex, last: bool, raw: &str, fields: &Arc<Fields>) {
         self.early |= !last;
-        merge_choice(&mut self.choices, choice, fields);
+        match self.only.take() {
+            None if self.choices.is_empty() => self.only = Some((choice, raw.into())),
+            only => {
+                if let Some((first, raw)) = only {
+                    merge_choice(&mut self.choices, first, &parsed(&raw));
+                }
+                merge_choice(&mut self.choices, choice, fields);
+            }
+        }
     }
+
+    /// The fields of each choice.
+    fn choices(&self) -> Cow<'_, [(ChoiceIndex, Arc<Fields>)]> {
+        match &self.only {
+            Some((choice, raw)) => vec![(*choice, shared_merged(&parsed(raw)))].into(),
+            None => self.choices.as_slice().into(),
+        }
+    }
+}
+
+/// The fields of a report, of which it is known that it has some.
+fn parsed(raw: &str) -> Arc<Fields> {
+    Arc::new(parse(raw).unwrap_or_default())
 }
 
 /// The position of a usage object of the envelope.
@@ -116,11 +140,11 @@ impl Reported {
                 last,
             } => {
                 self.at_finish.shared |= shared;
-                self.at_finish.add(choice, last, &fields);
+                self.at_finish.add(choice, last, raw, &fields);
             }
             Source::AfterFinish { choice, last } => {
                 self.at_finish.has_other = true;
-                self.after_finish.add(choice, last, &fields);
+                self.after_finish.add(choice, last, raw, &fields);
             }
             Source::Bare => {
                 self.at_finish.has_other = true;
@@ -152,10 +176,21 @@ impl Reported {
 
     /// Returns the combined numbers.
     pub(crate) fn usage(&self, known: &Known<'_>) -> Usage {
+        self.usage_beside(self.envelope.merged(), known)
+    }
+
+    /// The same when no more reports follow. The fields of the only report are not copied, but a later call reads it again.
+    pub(crate) fn take_usage(&mut self, known: &Known<'_>) -> Usage {
+        let envelope = self.envelope.take_merged();
+        self.usage_beside(envelope, known)
+    }
+
+    /// The usage if these are the merged fields of the envelope.
+    fn usage_beside(&self, envelope: Fields, known: &Known<'_>) -> Usage {
         let combined = if self.choices.is_empty() {
-            self.combine_envelope(known)
+            self.combine_envelope(envelope, known)
         } else {
-            self.combine_choices(known)
+            self.combine_choices(&envelope, known)
         };
         if combined.fields.is_empty() {
             return Usage {
@@ -175,50 +210,52 @@ impl Reported {
     }
 
     /// Combines the usage of the choices (U7, U8). The envelope takes precedence for numbers that both have.
-    fn combine_choices(&self, known: &Known<'_>) -> CombinedUsage<'_> {
-        let envelope = self.envelope.merged();
+    fn combine_choices(&self, envelope: &Fields, known: &Known<'_>) -> CombinedUsage<'_> {
         let mut fields = Fields::new();
         for (_, own) in &self.choices {
             merge(&mut fields, own);
         }
         let mut prompts = add_up(&mut fields, &self.choices, known);
-        if number(&envelope, "prompt_tokens").is_some() {
+        if number(envelope, "prompt_tokens").is_some() {
             prompts.clear();
         }
-        merge(&mut fields, &envelope);
-        if self.choices.len() > 1 && number(&envelope, "total_tokens").is_none() {
+        merge(&mut fields, envelope);
+        if self.choices.len() > 1 && number(envelope, "total_tokens").is_none() {
             add_total(&mut fields);
         }
         CombinedUsage {
             fields,
-            per_choice: &self.choices,
+            per_choice: self.choices.as_slice().into(),
             prompts,
-            by_choice: number(&envelope, "completion_tokens").is_none(),
+            by_choice: number(envelope, "completion_tokens").is_none(),
         }
     }
 
-    fn combine_envelope(&self, known: &Known<'_>) -> CombinedUsage<'_> {
-        let mut fields = self.envelope.merged();
+    fn combine_envelope(&self, mut fields: Fields, known: &Known<'_>) -> CombinedUsage<'_> {
         let Some(by_finish) = self.by_finish(&fields, known) else {
             return CombinedUsage {
                 fields,
-                per_choice: &[],
+                per_choice: Cow::default(),
                 prompts: Vec::new(),
                 by_choice: false,
             };
         };
         let is_cut = by_finish.early && !self.done && !known.finished;
-        let per_choice = &by_finish.choices;
-        let has_several = per_choice.len() > 1;
+        let has_several = by_finish.choices.len() > 1;
+        let is_per_choice = has_several || is_cut || by_finish.shared;
+        let per_choice = if is_per_choice {
+            by_finish.choices()
+        } else {
+            Cow::default()
+        };
         let prompts = if has_several {
-            add_up(&mut fields, per_choice, known)
+            add_up(&mut fields, &per_choice, known)
         } else {
             Vec::new()
         };
-        let is_per_choice = has_several || is_cut || by_finish.shared;
         CombinedUsage {
             fields,
-            per_choice: if is_per_choice { per_choice } else { &[] },
+            per_choice,
             prompts,
             by_choice: is_cut || (has_several && !by_finish.shared),
         }
@@ -242,7 +279,7 @@ impl Reported {
 /// The combined numbers, and the choices that have their own.
 struct CombinedUsage<'a> {
     fields: Fields,
-    per_choice: &'a [(ChoiceIndex, Arc<Fields>)],
+    per_choice: Cow<'a, [(ChoiceIndex, Arc<Fields>)]>,
     prompts: Vec<(u32, u64)>,
     by_choice: bool,
 }

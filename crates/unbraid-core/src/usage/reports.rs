@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Exact,
-    fields::{Fields, differ_in_numbers_only, merge, merged, parse},
+    fields::{Fields, differ_in_numbers_only, into_merged, merge, merged, parse},
 };
 
 /// How many forms are kept apart. A stream has one before the thinking ends, and one or two after it.
@@ -118,6 +118,16 @@ impl Reports {
             report.merge_fields(&mut all);
         }
         all
+    }
+
+    /// The same, but the fields of an only report are not copied: they would have to be read again.
+    pub(super) fn take_merged(&mut self) -> Fields {
+        if let (true, [only]) = (self.fields.is_empty(), self.last.as_mut_slice())
+            && let Some(fields) = only.parsed.take()
+        {
+            return into_merged(Arc::unwrap_or_clone(fields));
+        }
+        self.merged()
     }
 
     /// The text of the numbers of all reports.

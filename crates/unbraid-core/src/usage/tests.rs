@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{ChoiceIndex, Config, Demux, Prompt, Tokenizer, Usage, UsageSource};
+use crate::{ChoiceIndex, Config, Demux, Event, Prompt, Tokenizer, Usage, UsageSource};
 
 /// A chunk as OpenAI sends it, with these entries of `choices` and this usage.
 fn chunk(choices: &Value, usage: &Value) -> String {
@@ -130,6 +130,34 @@ fn u16_a_cut_stream_adds_the_counts_of_choices_without_a_report() {
 fn usage_of_all_choices_where_several_finish_is_kept() {
     let stream = words(2) + &chunk(&json!([finish(0), finish(1)]), &usage(5, 6)) + DONE;
     assert!(!warned(&check(&stream, "5 6 11 [0:~3, 1:~3] mixed")));
+}
+
+#[test]
+fn usage_is_the_same_however_often_it_is_asked_for() {
+    let bare = |tokens| chunk(&json!([]), &usage(5, tokens));
+    let with_finish = |index, tokens| chunk(&json!([finish(index)]), &usage(5, tokens));
+    let ended = |index| chunk(&json!([finish(index)]), &Value::Null);
+    for stream in [
+        words(1) + &bare(3),
+        words(1) + &with_finish(0, 3) + &bare(4),
+        words(1) + &ended(0) + &bare(3) + DONE,
+        words(1) + &chunk(&json!([delta(0, " b")]), &usage(5, 4)) + &with_finish(0, 4),
+        words(2) + &with_finish(0, 3),
+        words(2) + &with_finish(0, 3) + &with_finish(1, 4),
+        words(2) + &ended(0) + &bare(3) + &ended(1) + &bare(4),
+        words(1) + "data: {\"choices\":[],\"usage\":{\"cost\":1.50,\"n\":null}}\n\n",
+    ] {
+        let mut demux = read(&stream, Config::default());
+        let mut event = None;
+        while let Some(record) = demux.next_event() {
+            if let Event::Usage(usage) = &record.event {
+                event = Some((**usage).clone());
+            }
+        }
+        let reported = demux.usage();
+        assert_eq!(Some(&reported), event.as_ref(), "{stream}");
+        assert_eq!(reported, demux.usage(), "{stream}");
+    }
 }
 
 #[test]

@@ -193,7 +193,10 @@ impl Completions {
         let choice = choice.into();
         Watcher::new(&self.completion)
             .wait_for(|state| match state.sources.of_choice(choice) {
-                Some(source) => source.closed.is_some().then(|| Some(source.usage())),
+                Some(source) => source
+                    .closed
+                    .is_some()
+                    .then(|| Some(state.usage_of(source))),
                 None => state.closed.is_some().then_some(None),
             })
             .await

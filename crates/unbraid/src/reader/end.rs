@@ -78,7 +78,7 @@ impl Reader {
         self.outbox_mut().fail_unopened_choices(&end);
     }
 
-    /// The usage that the stream reported in its last event, with each choice's index within the completion.
+    /// The usage that one of several sources reported in its last event, with each choice's index within the completion.
     fn usage(&mut self) -> Option<Box<Usage>> {
         let mut usage = self.outbox_mut().take_usage()?;
         for (choice, _) in &mut usage.per_choice {

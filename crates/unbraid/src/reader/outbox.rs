@@ -25,7 +25,7 @@ pub(crate) struct Outbox {
     config: Arc<Config>,
     numbering: Numbering,
     started: Instant,
-    /// The usage of the last event that has it, which is that of the whole stream.
+    /// The usage of the last event that has it, which is that of the whole stream, unless that is the only source.
     usage: Option<Box<Usage>>,
     /// The slots whose batch is not empty, those whose choice is still to be announced, and those whose actor is still to be
     /// started.
@@ -154,7 +154,7 @@ impl Outbox {
         !self.events.is_empty()
     }
 
-    /// Takes the usage that the stream reported in an event.
+    /// Takes the usage that the stream reported in an event. That of the only source stays in its event.
     pub(crate) fn take_usage(&mut self) -> Option<Box<Usage>> {
         self.usage.take()
     }
@@ -383,7 +383,11 @@ impl ChoiceSink for Outbox {
     fn stream_event(&mut self, mut event: Sequenced) {
         match &mut event.event {
             Event::Warning(warning) => self.assign_choice(warning),
-            Event::Usage(usage) => self.usage = Some(usage.clone()),
+            // That of one source of several is no event of the completion.
+            Event::Usage(usage) if self.capacity().is_some() => {
+                self.usage = Some(std::mem::take(usage));
+                return;
+            }
             _ => {}
         }
         self.events.push(event);

@@ -7,7 +7,7 @@ use unbraid_core::{Event, Metadata, Position, Prompt, Sequenced, StreamError, Us
 
 use super::{
     choice_log::ChoiceLog,
-    merged::{Closed, Sources},
+    merged::{Closed, SourceState, Sources},
     tokenizer::TokenizerSelector,
 };
 use crate::sync::shared::{ApplyPending, Shared};
@@ -117,9 +117,28 @@ impl CompletionState {
     /// The reported usage, once the stream has closed.
     pub(crate) fn usage(&self) -> Usage {
         match &self.closed {
+            Some(_) if self.sources.is_one() => self.usage_of_only(),
             Some(_) => self.sources.usage(),
             None => Usage::default(),
         }
+    }
+
+    /// The usage that a source reported, once it has closed.
+    pub(crate) fn usage_of(&self, source: &SourceState) -> Usage {
+        if self.sources.is_one() {
+            self.usage_of_only()
+        } else {
+            source.usage()
+        }
+    }
+
+    /// The usage of the only source, which is one of the last events.
+    fn usage_of_only(&self) -> Usage {
+        let usage = |event: &Sequenced| match &event.event {
+            Event::Usage(usage) => Some((**usage).clone()),
+            _ => None,
+        };
+        self.events.iter().rev().find_map(usage).unwrap_or_default()
     }
 
     fn close(&mut self, source: usize, closed: Closed, usage: Option<Box<Usage>>) {

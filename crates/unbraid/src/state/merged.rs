@@ -32,7 +32,7 @@ impl Closed {
 pub(crate) struct SourceState {
     pub(crate) logs: SmallVec<[ChoiceLog; 1]>,
     pub(crate) metadata: Metadata,
-    /// The usage that it reported, once it has closed.
+    /// The usage that it reported, once it has closed. That of the only source is in its event.
     usage: Option<Box<Usage>>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) warnings_dropped: u64,
@@ -40,7 +40,7 @@ pub(crate) struct SourceState {
 }
 
 impl SourceState {
-    pub(crate) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> Usage {
         self.usage.as_deref().cloned().unwrap_or_default()
     }
 }
@@ -243,15 +243,10 @@ impl Sources {
         (all_have && !accepts_sources).then(|| merge_closed(&closed))
     }
 
-    /// The usage of the completion: the sum over the sources that answered.
+    /// The usage of a completion of several sources: the sum over those that answered.
     pub(crate) fn usage(&self) -> Usage {
-        match (&self.merge, self.sources.as_slice()) {
-            (Merge::One, [source]) => source.usage(),
-            _ => {
-                let usages = self.answered().map(SourceState::usage);
-                sum_usage(self.dialects_differ(), usages)
-            }
-        }
+        let usages = self.answered().map(SourceState::usage);
+        sum_usage(self.dialects_differ(), usages)
     }
 
     /// The sources that brought an event. Any other has cost nothing that could be known.

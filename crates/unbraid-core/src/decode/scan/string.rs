@@ -36,7 +36,10 @@ impl<'a> Scanner<'a, '_> {
     #[inline(never)]
     fn escaped_string(&mut self, start: usize) -> Result<Cow<'a, str>, Fallback> {
         self.skip_string()?;
-        let inside = self.text.get(start..self.pos - 1).ok_or(Fallback)?;
+        let span = (start, self.pos - 1);
+        self.escapes.count += 1;
+        self.escapes.last = span;
+        let inside = self.text.get(span.0..span.1).ok_or(Fallback)?;
         if self.keep_escapes {
             return Ok(Cow::Borrowed(inside));
         }

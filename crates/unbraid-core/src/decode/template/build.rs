@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use super::{
     Form, Hole, MAX_VALUE_HOLES, Prototype, Provided, Template,
-    site::{Site, Slot, span_in, span_of_number},
+    site::{Part, Site, Slot, span_in, span_of_number},
 };
 use crate::{
     CompletionKind, ToolCallUpdate, Update,
     chunk::{Chunk, Element, ReasoningOrigin, is_padding},
-    decode::json_bytes::string,
+    config::default_reasoning_keys,
+    decode::{json_bytes::string, scan},
     text_delta::{DeltaKind, Extras},
 };
 
@@ -21,6 +22,8 @@ pub(in crate::decode) struct Learned<'c, 'a> {
     pub(in crate::decode) chunk: &'c Chunk<'a>,
     /// The same chunk, whose strings keep their escapes and therefore borrow from the text.
     pub(in crate::decode) escaped: &'c Chunk<'a>,
+    /// The inside of the text's quotes, if the text alone does not borrow, because it has escapes.
+    pub(in crate::decode) text_span: Option<(usize, usize)>,
     /// The limit on nesting.
     pub(in crate::decode) depth: usize,
     /// Whether unknown fields may vary. In strict mode their types have to be checked in each chunk.
@@ -60,9 +63,7 @@ impl Template {
         let update = Update {
             last_of_event: true,
             is_chunk: true,
-            id: learned.chunk.id.clone(),
             created: learned.chunk.created,
-            model: learned.chunk.model.clone(),
             role: element.update.role.clone(),
             kind: element.update.kind,
             tool_calls: element.update.tool_calls.clone(),
@@ -71,15 +72,18 @@ impl Template {
             delta_field_count: escaped.fields.len(),
             ..Update::default()
         };
-        let boxed = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| ((&**key).into(), (&**raw).into());
+        let part = |part: &str| Part::of(learned.text, part);
+        let field = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| (part(key), part(raw));
         let prototype = Prototype {
             update: update.into_owned(),
-            usage: envelope.usage.as_deref().map(Box::from),
-            extra: envelope.extra.iter().map(boxed).collect(),
+            id: learned.chunk.id.as_deref().map(part),
+            model: learned.chunk.model.as_deref().map(part),
+            usage: envelope.usage.as_deref().map(part),
+            extra: envelope.extra.iter().map(field).collect(),
         };
         Some(Self {
             text: learned.text.into(),
-            sites: sites.into(),
+            sites,
             head_len: 0,
             holes: Box::default(),
             forms: Box::default(),
@@ -113,15 +117,21 @@ impl Template {
             slot: hole.slot,
             literal: (offset(hole.end), offset(end)),
         };
-        self.holes = holes().zip(ends).map(hole).collect();
+        // Each list is allocated once, with its final length.
+        let mut cut = Vec::with_capacity(holes().count());
+        cut.extend(holes().zip(ends).map(hole));
+        self.holes = cut.into();
         let values = || holes().filter(|hole| hole.slot.needs_scanner());
         let form = |hole: &Site| Form::of(&self.text, hole.start..hole.end);
-        self.forms = values().map(form).collect();
-        self.has_values = values().next().is_some();
+        let mut forms = Vec::with_capacity(values().count());
+        forms.extend(values().map(form));
+        self.forms = forms.into();
+        self.has_values = !self.forms.is_empty();
         let Prototype {
             update,
             usage,
             extra,
+            ..
         } = &*self.prototype;
         self.kind = update.kind;
         self.is_bare = update.role.is_none() && Extras::of_update(update).is_empty();
@@ -179,19 +189,19 @@ impl Template {
     /// same envelope.
     pub(in crate::decode) fn shares_envelope(&self, other: &Self) -> bool {
         let is_hole = |template: &Self, slot| template.holes.iter().any(|hole| hole.slot == slot);
-        let (ours, others) = (&self.prototype.update, &other.prototype.update);
+        let (ours, others) = (&*self.prototype, &*other.prototype);
         let shares_created = if is_hole(self, Slot::Created) {
             is_hole(other, Slot::Created)
         } else {
-            !is_hole(other, Slot::Created) && ours.created == others.created
+            !is_hole(other, Slot::Created) && ours.update.created == others.update.created
         };
         let has_name_hole =
             |template| is_hole(template, Slot::Id) || is_hole(template, Slot::Model);
         shares_created
             && !has_name_hole(self)
             && !has_name_hole(other)
-            && ours.id == others.id
-            && ours.model == others.model
+            && self.part(&ours.id) == other.part(&others.id)
+            && self.part(&ours.model) == other.part(&others.model)
     }
 }
 
@@ -251,7 +261,10 @@ fn sites(
         });
     };
     if let Some((_, fragment)) = element.update.only_text() {
-        add(Slot::Text, span_in_quotes(text, &fragment.text)?);
+        let span = learned.text_span;
+        let span = span.or_else(|| span_in_quotes(text, &fragment.text))?;
+        debug_assert!(has_only_text_escaped(learned, span));
+        add(Slot::Text, span);
     }
     let index = u64::from(element.index?);
     add(
@@ -287,6 +300,18 @@ fn sites(
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.end <= b.start));
     is_disjoint.then_some(sites)
+}
+
+/// Whether a second scan finds the text at this span, if it is not made.
+fn has_only_text_escaped(learned: &Learned<'_, '_>, span: (usize, usize)) -> bool {
+    let Learned { text, depth, .. } = *learned;
+    learned.text_span.is_none()
+        || scan::escaped_chunk(text, depth, &default_reasoning_keys()).is_none_or(|escaped| {
+            let texts = escaped.elements.iter().filter_map(|e| e.update.only_text());
+            texts
+                .map(|(_, fragment)| span_in_quotes(text, &fragment.text))
+                .all(|found| found == Some(span))
+        })
 }
 
 /// Adds the values that the scanner reads if they are holes.

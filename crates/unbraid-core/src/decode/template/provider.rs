@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::{
     Prototype, Template,
-    site::{Site, Slot, span_in},
+    site::{Part, Site, Slot, span_in},
 };
 use crate::{
     ChoiceIndex, CompletionKind, EventIndex, Fragment, Update,
@@ -95,9 +95,7 @@ impl Template {
         let mut prototype = Update {
             last_of_event: true,
             is_chunk: true,
-            id: update.id.clone(),
             created: update.created,
-            model: update.model.clone(),
             kind: update.kind,
             tool_calls: update.tool_calls.clone(),
             ..Update::default()
@@ -105,14 +103,17 @@ impl Template {
         if let Some(call) = prototype.tool_calls.first_mut() {
             call.arguments = Some(Fragment::default());
         }
+        let part = |part: &str| Part::of(event.text, part);
         let prototype = Prototype {
             update: prototype.into_owned(),
-            usage: usage.map(Box::from),
+            id: update.id.as_deref().map(part),
+            model: update.model.as_deref().map(part),
+            usage: usage.map(part),
             extra: Vec::new(),
         };
         let mut template = Self {
             text: event.text.into(),
-            sites: sites.into(),
+            sites,
             head_len: 0,
             holes: Box::default(),
             forms: Box::default(),

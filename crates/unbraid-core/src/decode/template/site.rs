@@ -136,6 +136,33 @@ pub(super) struct Site {
     pub(super) is_hole: bool,
 }
 
+/// A part of a template's text or, if it had escapes there, a text of its own.
+#[derive(Debug)]
+pub(super) enum Part {
+    Span(u32, u32),
+    Own(Box<str>),
+}
+
+impl Part {
+    pub(super) fn of(text: &str, part: &str) -> Self {
+        let offset = |at: usize| u32::try_from(at).ok();
+        let span =
+            span_in(text, part).and_then(|(start, end)| Some((offset(start)?, offset(end)?)));
+        span.map_or_else(
+            || Self::Own(part.into()),
+            |(start, end)| Self::Span(start, end),
+        )
+    }
+
+    /// The part, from the text that it is a part of.
+    pub(super) fn get<'t>(&'t self, text: &'t str) -> &'t str {
+        match self {
+            Self::Span(start, end) => text.get(*start as usize..*end as usize).unwrap_or_default(),
+            Self::Own(part) => part,
+        }
+    }
+}
+
 /// The span of a part of a text.
 pub(super) fn span_in(text: &str, part: &str) -> Option<(usize, usize)> {
     // By address and not by a search: the same value may occur twice, and only one of them is this field's. A part of another

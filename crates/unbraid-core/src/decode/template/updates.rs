@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use arrayvec::ArrayVec;
 
-use super::{Hole, MatchBuffers, Prototype, Slot, Template, TemplateMatch, ValueSpans};
+use super::{Hole, MatchBuffers, Part, Prototype, Slot, Template, TemplateMatch, ValueSpans};
 use crate::{
     ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     chunk::{Pairs, recycled},
@@ -118,7 +118,7 @@ impl Template {
         let changed = self.changed_fields(&values, envelope);
         let is_known = changed.is_empty();
         // Usage is in each match of a template, or in none. That of another dialect has no envelope.
-        let usage = prototype.usage.as_deref();
+        let usage = self.part(&prototype.usage);
         let usage = usage.filter(|_| self.provided().is_none());
         let usage = usage.map(|usage| values.of(Slot::Usage).unwrap_or(usage));
         let delta_usage = self.usage(found.usage, delta.event_index);
@@ -166,12 +166,12 @@ impl Template {
             *fields = recycled(update.metadata);
         }
         if !is_alone {
-            let name = |slot, known| values.name(slot).or_else(|| borrowed(known));
+            let name = |slot, known| values.name(slot).or_else(|| self.name_of(known));
             sink.update(&Update {
                 event_index: delta.event_index,
                 last_of_event: true,
-                id: name(Slot::Id, &prototype.update.id),
-                model: name(Slot::Model, &prototype.update.model),
+                id: name(Slot::Id, &prototype.id),
+                model: name(Slot::Model, &prototype.model),
                 created,
                 usage: usage.map(Cow::Borrowed),
                 metadata: changed,
@@ -201,12 +201,17 @@ impl Template {
             return changed;
         }
         for (number, (key, raw)) in (0..).zip(&self.prototype.extra) {
-            let raw = values.of(Slot::Extra(number)).unwrap_or(raw);
+            let (key, known) = (key.get(&self.text), raw.get(&self.text));
+            let raw = values.of(Slot::Extra(number)).unwrap_or(known);
             if envelope.record(key, raw) {
-                changed.push((Cow::Borrowed(&**key), Cow::Borrowed(raw)));
+                changed.push((Cow::Borrowed(key), Cow::Borrowed(raw)));
             }
         }
         changed
+    }
+
+    fn name_of<'t>(&'t self, name: &'t Option<Part>) -> Option<Cow<'t, str>> {
+        self.part(name).map(Cow::Borrowed)
     }
 
     /// The update of the choice, with the values of the prototype.
@@ -224,9 +229,9 @@ impl Template {
             is_chunk: true,
             choice: Some(choice),
             kind: prototype.kind,
-            id: borrowed(&prototype.id),
+            id: self.name_of(&self.prototype.id),
             created: prototype.created,
-            model: borrowed(&prototype.model),
+            model: self.name_of(&self.prototype.model),
             role: borrowed(&prototype.role),
             logprobs: borrowed(&prototype.logprobs),
             metadata,

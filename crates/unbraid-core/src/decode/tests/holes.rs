@@ -230,6 +230,22 @@ fn a_text_with_escapes_makes_a_template() {
 }
 
 #[test]
+fn escapes_beside_the_text_and_in_joined_parts_are_no_part_of_a_hole() {
+    for chunk in [
+        "{\"id\":\"a\\/b\",\"model\":\"m\\/n\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"$\"}}]}",
+        "{\"id\":\"a\\/b\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"$\",\"x\":\"\\n\"}}]}",
+        "{\"choices\":[{\"index\":0,\"text\":\"c\\n\",\"delta\":{\"content\":\"$\"}}]}",
+        "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"c\\n\",\"content\":\"$\"}}]}",
+        "{\"object\":\"chat\\u002echunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"$\"},{\"type\":\"text\",\"text\":\"b\"}]}}]}",
+    ] {
+        for values in [["a\\n", "b", "\\\\c\\n"], ["a", "\\u00e9", "c"]] {
+            // The comparison with `serde_json` inside is what counts: some of the chunks make no template.
+            hits(chunk, &values);
+        }
+    }
+}
+
+#[test]
 fn fields_of_the_envelope_that_another_chunk_changed_are_emitted_again() {
     let text = "{\"x\":1,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}";
     let call = "{\"x\":2,\"choices\":[{\"index\":0,\"delta\":{\"refusal\":\"a\"}}]}";
