@@ -383,7 +383,7 @@ impl ChoiceSink for Outbox {
     fn stream_event(&mut self, mut event: Sequenced) {
         match &mut event.event {
             Event::Warning(warning) => self.assign_choice(warning),
-            // That of one source of several is no event of the completion.
+            // The usage of one source of several does not become an event of the completion.
             Event::Usage(usage) if self.capacity().is_some() => {
                 self.usage = Some(std::mem::take(usage));
                 return;
