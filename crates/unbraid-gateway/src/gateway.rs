@@ -35,7 +35,7 @@ use crate::{
     routes,
     streams::{Command, StreamLimits, Streams},
     upstream::Upstream,
-    views::Views,
+    views::{Views, WriteReports},
 };
 
 /// A gateway: it forwards requests to one upstream, and keeps the answers as streams.
@@ -79,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) models: Arc<SingleChoiceModels>,
     pub(crate) pending: PendingRequests,
     pub(crate) metrics: Metrics,
+    pub(crate) writes: Arc<WriteReports>,
     pub(crate) supervisor: Supervisor,
     /// Cancelled once the gateway drains.
     pub(crate) drain: CancellationToken,
@@ -159,6 +160,7 @@ impl Gateway {
                 stalls: Stalls::new(options.reader_stall),
                 models: Arc::default(),
                 pending: PendingRequests::default(),
+                writes: Arc::new(WriteReports::new(metrics.clone())),
                 metrics,
                 supervisor,
                 drain: CancellationToken::new(),

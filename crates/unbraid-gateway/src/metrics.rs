@@ -11,7 +11,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use unbraid_log::{Appended, LogError, ProducerObserver};
+use unbraid_log::{Appended, LogError};
 
 use self::family::Families;
 pub(crate) use self::family::{AppendResult, DisconnectReason, UpstreamState, ViewKind};
@@ -116,20 +116,12 @@ impl Metrics {
         self.0.families.appended(result, after);
     }
 
-    pub(crate) fn set_log_bytes(&self, bytes: u64) {
-        self.0
-            .log_bytes
-            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
-    }
-}
-
-/// A task that writes a shared log reports to the metrics.
-impl ProducerObserver for Metrics {
-    fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {
-        self.0.families.appended(AppendResult::of(result), after);
+    /// The task that writes a shared log has a result.
+    pub(crate) fn append_ended(&self, result: Result<Appended, &LogError>, after: Duration) {
+        self.appended(AppendResult::of(result), after);
     }
 
-    fn degraded(&self, is_degraded: bool) {
+    pub(crate) fn stream_degraded(&self, is_degraded: bool) {
         if is_degraded {
             self.0.log_degraded.inc();
         } else {
@@ -137,8 +129,14 @@ impl ProducerObserver for Metrics {
         }
     }
 
-    fn repaired(&self, records: u64) {
+    pub(crate) fn records_repaired(&self, records: u64) {
         self.0.log_repairs.inc_by(records);
+    }
+
+    pub(crate) fn set_log_bytes(&self, bytes: u64) {
+        self.0
+            .log_bytes
+            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 }
 

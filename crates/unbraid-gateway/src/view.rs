@@ -16,6 +16,7 @@ pub(crate) use chunk::{SyntheticChunks, set_index, without_choices};
 pub(crate) use reader::ViewReader;
 pub(crate) use request::{Format, Part, RequestHeaders, Start, Target, ViewError, ViewRequest};
 pub(crate) use shared::{Opened, StreamView};
+pub(crate) use terminal::error_object;
 
 /// What is written after a silence: a comment of one line. A blank line after it would be an event without data, on
 /// which openai-python fails.

@@ -16,6 +16,7 @@ use unbraid_log::{
 };
 
 use self::reports::LogReports;
+pub(crate) use self::reports::WriteReports;
 use crate::{
     api_error::ApiError,
     limits::{LACK_TIMEOUT, LOG_TIMEOUT},

@@ -110,6 +110,12 @@ impl Failure {
         }
     }
 
+    /// Whether the server refuses all writes: its disk fails, or too few replicas are connected. One whose memory is full is not
+    /// among them, because it renews leases.
+    pub(crate) fn refuses_writes(&self) -> bool {
+        matches!(self, Self::Server(code) if code == "MISCONF" || code == "NOREPLICAS")
+    }
+
     pub(crate) fn is_wrong_type(&self) -> bool {
         matches!(self, Self::Server(code) if code == "WRONGTYPE")
     }

@@ -120,8 +120,12 @@ impl Link {
                 Err(Failure::Timeout)
             }
         };
-        let is_answer = !matches!(&result, Err(failure) if failure.breaks_connection());
-        lock(&self.slots).contact.note(is_answer);
+        let mut slots = lock(&self.slots);
+        match &result {
+            Err(failure) if failure.breaks_connection() => slots.contact.note(false),
+            Err(failure) if failure.refuses_writes() => slots.contact.note_refusal(),
+            _ => slots.contact.note(true),
+        }
         result
     }
 

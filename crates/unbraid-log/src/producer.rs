@@ -99,16 +99,16 @@ impl Producer {
         let opened = timeout(OPEN_TIMEOUT, log.open(id, meta)).await;
         let opened = opened.unwrap_or_else(|_| Err(LogError::unavailable("opening took too long")));
         let writer = match opened {
-            Ok(writer) => Some(writer),
+            Ok(writer) => Ok(writer),
             // The provider has been asked already: an error would lose an answer, and a request that is sent again costs another one.
-            Err(LogError::Unavailable { .. } | LogError::Full)
+            Err(error @ (LogError::Unavailable { .. } | LogError::Full))
                 if options.on_failure == OnFailure::Degrade =>
             {
-                None
+                Err(error)
             }
             Err(error) => return Err(error),
         };
-        let shared = Arc::new(Shared::new(writer.is_none()));
+        let shared = Arc::new(Shared::new(writer.is_err()));
         let target = Target {
             log,
             id: id.clone(),

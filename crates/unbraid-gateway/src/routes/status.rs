@@ -18,7 +18,11 @@ use super::{
     access::{self, Action, IdPath},
     json_response, stream_url,
 };
-use crate::{gateway::Gateway, view::StreamView, views::Found};
+use crate::{
+    gateway::Gateway,
+    view::{self, StreamView},
+    views::Found,
+};
 
 pub(super) async fn status(
     State(gateway): State<Gateway>,
@@ -118,7 +122,11 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found, running: &str) 
     let usage = raw(end
         .and_then(|end| end.usage.as_deref())
         .or(live_usage.as_deref()));
-    let error = raw(end.and_then(|end| end.error.as_deref()));
+    // A stream that another gateway has sealed as lost has no error of its producer.
+    let error = raw(end.and_then(|end| end.error.as_deref())).or_else(|| {
+        let end = end.filter(|end| end.end.is_error())?;
+        serde_json::value::to_raw_value(&view::error_object(end.end)).ok()
+    });
     let body = StatusObject {
         id: id.as_str(),
         object: "stream",

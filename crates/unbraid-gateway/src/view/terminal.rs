@@ -62,7 +62,7 @@ pub(super) fn error_event(end: End) -> String {
 }
 
 /// The error of an end, in OpenAI's shape. The text is the same on every gateway.
-pub(super) fn error_object(end: End) -> Value {
+pub(crate) fn error_object(end: End) -> Value {
     let message = match end {
         End::Interrupted => "the upstream's answer was cut off",
         End::ServerError => "the upstream or the log reported an error",

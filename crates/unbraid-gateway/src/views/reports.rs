@@ -1,5 +1,7 @@
 //! What the operator reads about a log that fails.
 
+mod writes;
+
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -7,6 +9,8 @@ use std::{
 
 use tokio::time::Instant;
 use unbraid_log::LogError;
+
+pub(crate) use writes::WriteReports;
 
 /// The shortest time between two warnings of the same kind.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -52,6 +52,13 @@ impl Contact {
         self.has_failed = false;
     }
 
+    /// Notes that the server answers and refuses to write: producers cannot renew their leases, so it is an outage that goes on.
+    pub(super) fn note_refusal(&mut self) {
+        self.note(true);
+        self.recovered = Some(self.answered);
+        self.answered_again = self.recovered;
+    }
+
     /// Whether an outage has ended within this time. Producers may not have been able to renew their leases.
     pub(super) fn has_recovered_within(&self, time: Duration) -> bool {
         self.recovered
@@ -115,5 +122,19 @@ mod tests {
         assert!(contact.has_recovered_within(SECOND));
         advance(2 * SECOND).await;
         assert!(!contact.has_recovered_within(SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_refuses_writes_recovers_after_the_last_refusal() {
+        let mut contact = Contact::new();
+        for _ in 0..6 {
+            advance(SECOND / 2).await;
+            contact.note_refusal();
+            contact.note(true);
+        }
+        assert!(contact.has_recovered_within(SECOND) && contact.has_failed_within(SECOND));
+        advance(SECOND).await;
+        contact.note(true);
+        assert!(!contact.has_recovered_within(SECOND) && !contact.has_failed_within(SECOND));
     }
 }

@@ -12,6 +12,10 @@ end
 if is_own and not is_pending then
   return false
 end
+if is_own then
+  -- First, so that a server whose memory is full permits what follows: it is a renewal.
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[4])
 return false

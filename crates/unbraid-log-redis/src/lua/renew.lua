@@ -13,8 +13,10 @@ end
 if not tail_of(id) then
   return 'foreign'
 end
-redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
+-- First: a server whose memory is full refuses a script that begins with `SET`, but permits it after a write of this kind. The
+-- producer of a log that is full still lives.
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
 if redis.call('PEXPIRE', KEYS[2], ARGV[5]) == 0 then
   redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[5])
 end

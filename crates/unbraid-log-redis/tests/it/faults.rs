@@ -486,3 +486,14 @@ async fn a_lease_that_expires_while_the_server_is_suspended_proves_nothing() {
     };
     check_lease_after(suspend, false).await;
 }
+
+#[tokio::test]
+async fn a_lease_that_expires_while_the_server_refuses_all_writes_proves_nothing() {
+    let refuse = async |server: &Arc<RedisServer>| {
+        let set = |value| server.command(&["CONFIG", "SET", "min-replicas-to-write", value]);
+        assert_eq!(set("1"), "+OK");
+        sleep(LEASE + LEASE / 4).await;
+        assert_eq!(set("0"), "+OK");
+    };
+    check_lease_after(refuse, false).await;
+}

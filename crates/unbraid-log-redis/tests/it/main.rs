@@ -6,6 +6,7 @@ mod claims;
 mod contract;
 mod faults;
 mod foreign;
+mod full;
 mod hub;
 mod keys;
 mod replicas;

@@ -134,14 +134,14 @@ impl fmt::Debug for ProducerOptions {
 /// }
 /// ```
 pub trait ProducerObserver: Send + Sync + 'static {
-    /// An append has a result, after this time.
+    /// An append has a result, after this time. It fails, too, if the log refuses to open the stream for it.
     fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {
         let _unused = (result, after);
     }
 
-    /// The stream is degraded, or no longer.
-    fn degraded(&self, is_degraded: bool) {
-        let _unused = is_degraded;
+    /// The stream is degraded because of this error of the log, or no longer degraded.
+    fn degraded(&self, cause: Option<&LogError>) {
+        let _unused = cause;
     }
 
     /// The log had lost records, which are appended again.

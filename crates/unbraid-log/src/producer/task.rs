@@ -56,14 +56,18 @@ pub(super) struct ProducerTask {
 }
 
 impl ProducerTask {
-    /// The task of a stream whose opening began at this time.
+    /// The task of a stream whose opening began at this time. One that could not be opened is opened later.
     pub(super) fn new(
         target: Target,
-        writer: Option<Box<dyn LogWriter>>,
+        opened: Result<Box<dyn LogWriter>, LogError>,
         options: ProducerOptions,
         shared: Arc<Shared>,
         started: Instant,
     ) -> Self {
+        let (writer, refusal) = match opened {
+            Ok(writer) => (Some(writer), None),
+            Err(error) => (None, Some(error)),
+        };
         let rules = ProducerRules {
             degrades: options.on_failure == OnFailure::Degrade,
             renew_every: (options.lease / 3).max(Duration::from_millis(1)),
@@ -82,7 +86,7 @@ impl ProducerTask {
             end: None,
             is_sealed: false,
             log_end: None,
-            refusal: None,
+            refusal,
             gives_up_at: None,
             was_degraded: false,
             repairs: 0,
@@ -186,7 +190,8 @@ impl ProducerTask {
 
     /// Waits for the result of a call. Events that arrive meanwhile reach readers if the stream is degraded.
     async fn call(&mut self, mut call: BoxFuture<'static, Outcome>) {
-        let mut tick = Instant::now() + TICK;
+        let started = Instant::now();
+        let mut tick = started + TICK;
         let outcome = loop {
             let outcome = tokio::select! {
                 outcome = &mut call => Some(outcome),
@@ -206,7 +211,7 @@ impl ProducerTask {
                 self.machine.opened(result.as_ref().map(drop), now);
                 match result {
                     Ok(writer) => self.writer = Some(writer),
-                    Err(error) => self.note(error),
+                    Err(error) => self.opening_failed(error, started.elapsed()),
                 }
             }
             Outcome::Appended(writer, result, after) => {
@@ -245,6 +250,16 @@ impl ProducerTask {
             }
             Ok(LogStatus::Running { .. } | LogStatus::Unknown) | Err(_) => {}
         }
+    }
+
+    fn opening_failed(&mut self, error: LogError, after: Duration) {
+        // The events wait for it.
+        if self.shared.pushed() > Seq::START
+            && let Some(observer) = &self.options.observer
+        {
+            observer.appended(Err(&error), after);
+        }
+        self.note(error);
     }
 
     /// Remembers why the log refuses the stream.
@@ -362,7 +377,9 @@ impl ProducerTask {
         let repairs = self.machine.repairs();
         if let Some(observer) = &self.options.observer {
             if is_degraded != self.was_degraded {
-                observer.degraded(is_degraded);
+                let unknown = LogError::unavailable("the log failed");
+                let cause = self.refusal.as_ref().unwrap_or(&unknown);
+                observer.degraded(is_degraded.then_some(cause));
             }
             if repairs > self.repairs {
                 observer.repaired(repairs - self.repairs);

@@ -174,6 +174,7 @@ impl ProducerMachine {
         if is_long && self.is_degraded && self.lease.may_be_over(now) {
             self.is_degraded = false;
             self.backoff.succeeded();
+            self.renew_at = self.renew_at.min(now);
         }
     }
 
@@ -220,7 +221,13 @@ impl ProducerMachine {
             return ProducerAction::Wait(None);
         }
         if let Some(until) = self.backoff.until(now) {
-            return ProducerAction::Wait(Some(until));
+            if self.phase != Phase::Running {
+                return ProducerAction::Wait(Some(until));
+            }
+            // A log that refuses events, because it is full, renews all the same. Without that another gateway would seal it.
+            if self.renew_at > now {
+                return ProducerAction::Wait(Some(until.min(self.renew_at)));
+            }
         }
         match self.phase {
             Phase::Opening => self.call(Call::Open, ProducerAction::Open, now),

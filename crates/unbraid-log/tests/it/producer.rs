@@ -39,9 +39,9 @@ impl ProducerObserver for Reports {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn degraded(&self, is_degraded: bool) {
+    fn degraded(&self, cause: Option<&LogError>) {
         // A gauge: the end of the last degraded stream sets it to zero.
-        let change = if is_degraded { 1 } else { u64::MAX };
+        let change = if cause.is_some() { 1 } else { u64::MAX };
         self.degraded.fetch_add(change, Ordering::Relaxed);
     }
 
@@ -422,6 +422,9 @@ async fn a_stream_begins_degraded_and_is_opened_later_even_if_its_opening_got_no
         running.push_flushed(3).await;
         assert_eq!(running.released(), 3);
         sleep(Duration::from_secs(8)).await;
+        // Each attempt to open it is one to append.
+        let errors = running.reports.errors.load(Ordering::Relaxed);
+        assert!(errors > 1, "{fault:?}: {errors}");
         running.log.set(None);
         running.push_flushed(1).await;
         running.finish().await;

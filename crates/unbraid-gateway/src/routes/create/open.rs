@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use tokio::time::sleep;
-use unbraid_log::{ClaimKey, LogError, LogStore, Meta, Producer, ProducerOptions, StreamId};
+use unbraid_log::{
+    ClaimKey, LogError, LogStore, Meta, Producer, ProducerObserver, ProducerOptions, StreamId,
+};
 
 use crate::{
     api_error::ApiError,
@@ -88,7 +90,7 @@ async fn open_log(gateway: &Gateway, id: &StreamId, meta: Meta) -> Result<Genera
         .with_lease(inner.options.lease)
         .with_ttl(inner.options.ttl)
         .with_on_failure(inner.options.on_log_failure.into())
-        .with_observer(Arc::new(inner.metrics.clone()));
+        .with_observer(Arc::clone(&inner.writes) as Arc<dyn ProducerObserver>);
     let producer = Producer::open(Arc::clone(&inner.store), id, &meta, options).await?;
     let producer = Arc::new(producer);
     inner.streams.enter_local(id, &producer, Arc::new(meta));

@@ -179,7 +179,9 @@ async fn the_readers_of_a_gateway_that_dies_end_as_producer_lost() {
         choice.rest().await.last().unwrap().json()["error"]["code"],
         "producer_lost"
     );
-    assert_eq!(pair.b.status(&id).await["end"], "producer_lost");
+    let status = pair.b.status(&id).await;
+    assert_eq!(status["end"], "producer_lost");
+    assert_eq!(status["error"], events.last().unwrap().json()["error"]);
     // A client that had read from the dead gateway continues on the other one, and gets nothing twice.
     let cursor = post.events().last().unwrap().id.unwrap().to_string();
     let resumed = pair

@@ -33,6 +33,7 @@ impl ProducerMachine {
                 } else {
                     self.next += 1;
                     self.tail = span.last;
+                    self.backoff.succeeded();
                 }
                 self.available();
             }
@@ -51,8 +52,10 @@ impl ProducerMachine {
                 self.probes = now >= self.confirmed_at + self.rules.renew_every;
                 self.available();
             }
-            Err(error) if error.is_temporary() => self.unavailable(now),
-            Err(error) => self.refused(error, now),
+            Err(error) => {
+                self.refused(error, now);
+                self.renew_at = self.backoff.until(now).unwrap_or(now);
+            }
         }
     }
 
@@ -188,10 +191,13 @@ impl ProducerMachine {
         self.received = end;
     }
 
+    /// The log has answered. That says nothing about the events that it does not have: it may be full.
     fn available(&mut self) {
-        self.backoff.succeeded();
         self.lease.answered();
         let has_everything = self.next == self.records.len() && self.formed == self.received;
+        if has_everything {
+            self.backoff.succeeded();
+        }
         if has_everything && !self.probes {
             self.is_degraded = false;
         }
