@@ -151,8 +151,9 @@ impl Api {
 
     /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
     pub(crate) fn create_streams(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        let asked = Instant::now();
         self.ensure_streams()
-            .map_ok(drop)
+            .map_ok(move |_| self.connection.answered(Some(asked)))
             .map_err(|error| Failure::Unavailable(error.to_string()))
             .boxed()
     }
