@@ -5,12 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use unbraid_log::internal::REPAIR_TIME;
 
-use crate::presence::Presence;
-
-/// How long the same server may not have been heard of, without that counting as an outage: a connection that was cut and
-/// replaced. Without this, connections that are cut again and again would be an outage that never ends, and would keep a lost
-/// stream open.
-pub(crate) const BRIEF: Duration = Duration::from_millis(1500);
+use crate::presence::{BRIEF, Presence};
 
 /// How long a producer may take to write what it could not while its connection was replaced: a call that gets no answer,
 /// and the one that succeeds.

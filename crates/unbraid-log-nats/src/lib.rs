@@ -119,6 +119,7 @@ mod locate;
 mod names;
 mod options;
 mod presence;
+mod probe;
 mod publishers;
 mod reader;
 mod replay;

@@ -1,19 +1,13 @@
-//! `Presence`: since when the server has answered without a silence, and the task that asks it.
+//! `Presence`: since when the server has answered without a silence.
 
-use std::{sync::Weak, time::Duration};
+use std::time::Duration;
 
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::time::Instant;
 
-use crate::{api::Store, contact::BRIEF, inner::Inner};
-
-/// The longest time between two questions.
-const PROBE: Duration = Duration::from_millis(250);
-
-/// How long the server is asked after a lease was looked at.
-const KEPT: Duration = Duration::from_secs(600);
+/// How long the same server may not have been heard of, without that counting as an outage: a connection that was cut and
+/// replaced. Without this, connections that are cut again and again would be an outage that never ends, and would keep a lost
+/// stream open.
+pub(crate) const BRIEF: Duration = Duration::from_millis(1500);
 
 /// Since when no silence of the server was so long that a producer may have missed to renew its lease.
 ///
@@ -33,7 +27,7 @@ pub(crate) struct Presence {
 }
 
 /// A producer renews after a third of its lease, so it still can after a silence of half of it.
-fn limit(lease: Duration) -> Duration {
+pub(crate) fn limit(lease: Duration) -> Duration {
     BRIEF.min(lease / 2)
 }
 
@@ -68,28 +62,6 @@ impl Presence {
 
     pub(crate) fn since(&self) -> Instant {
         self.since
-    }
-}
-
-/// Asks the server while leases are looked at, so that a silence is noticed although nobody else asks. Ends with the log.
-pub(crate) async fn probe(log: Weak<Inner>, mut used: watch::Receiver<Option<Instant>>) {
-    loop {
-        let last = *used.borrow_and_update();
-        if last.is_none_or(|last| last.elapsed() >= KEPT) {
-            if used.changed().await.is_err() {
-                return;
-            }
-            continue;
-        }
-        let Some(inner) = log.upgrade() else {
-            return;
-        };
-        let pause = PROBE.min(limit(inner.options.lease) / 4);
-        // Without waiting for the answer: a slow server is asked as often.
-        tokio::spawn(async move {
-            let _answer = inner.api.last(Store::Values, inner.names.clock()).await;
-        });
-        sleep(pause).await;
     }
 }
 

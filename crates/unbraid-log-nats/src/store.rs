@@ -15,7 +15,7 @@ use crate::{
     connection::Connection,
     inner::{Inner, within},
     names::{Names, is_token},
-    presence, reader, streams, sweep,
+    probe, reader, streams, sweep,
 };
 
 /// A log in NATS JetStream, which any number of gateways on any number of machines share. `Clone` gives another handle.
@@ -80,7 +80,7 @@ impl NatsLog {
         tokio::spawn(commands::follow(Arc::downgrade(&inner), sender));
         tokio::spawn(sweep::run(Arc::downgrade(&inner)));
         let used = inner.leases_used();
-        tokio::spawn(presence::probe(Arc::downgrade(&inner), used));
+        tokio::spawn(probe::run(Arc::downgrade(&inner), used));
         Ok(Self {
             inner,
             warnings: warnings.into(),
