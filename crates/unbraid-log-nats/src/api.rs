@@ -19,7 +19,7 @@ use async_nats::{
     },
 };
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use crate::{NatsError, connection::Connection, streams};
 pub(crate) use message::{Ack, Draft, EXPECTED_SEQUENCE, Failure, Stored};
@@ -138,10 +138,11 @@ impl Api {
         self.checked.load(Ordering::Relaxed) == self.connection.epoch()
     }
 
-    /// Notes an answer, or that there was none: then the streams may be lost.
-    fn note<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    /// Notes an answer to a question, and when it was sent if that was on the first connection; or that there was none: then
+    /// the streams may be lost.
+    fn note<T>(&self, asked: Option<Instant>, result: Result<T, Failure>) -> Result<T, Failure> {
         match &result {
-            Ok(_) => self.connection.answered(),
+            Ok(_) => self.connection.answered(asked),
             Err(Failure::TimedOut) => self.checked.store(UNCHECKED, Ordering::Relaxed),
             Err(_) => {}
         }
@@ -150,8 +151,9 @@ impl Api {
 
     /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
     pub(crate) fn create_streams(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        let asked = Instant::now();
         self.ensure_streams()
-            .map_ok(drop)
+            .map_ok(move |_| self.connection.answered(Some(asked)))
             .map_err(|error| Failure::Unavailable(error.to_string()))
             .boxed()
     }
@@ -165,6 +167,7 @@ impl Api {
             .timeout(Some(ACKNOWLEDGEMENT));
         let publishers = &self.connection.publishers;
         let client = publishers.client();
+        let asked = client.is_none().then(Instant::now);
         let client = client.as_ref().unwrap_or_else(|| self.client());
         let answer = client.send_request(draft.subject, request).await;
         let answer = answer.map_err(|error| match error.kind() {
@@ -176,7 +179,7 @@ impl Api {
                 Failure::Unavailable(error.to_string())
             }
         });
-        let answer = self.note(answer)?;
+        let answer = self.note(asked, answer)?;
         match serde_json::from_slice(&answer.payload) {
             Ok(Response::Ok(PublishAck {
                 duplicate: true, ..
@@ -219,14 +222,15 @@ impl Api {
     async fn read_last(&self, store: Store, subject: String) -> Result<Option<Stored>, Failure> {
         self.ready().await?;
         let stream = self.stream(store).await?;
+        let asked = Some(Instant::now());
         if self.reads_leader() {
             let request = stream.raw_message_builder().last_by_subject(subject);
             let answer = request.send().await.map_err(|error| error.kind());
-            return self.note(by_leader(answer));
+            return self.note(asked, by_leader(answer));
         }
         let request = stream.direct_get_builder().last_by_subject(subject);
         let answer = request.send().await.map_err(|error| error.kind());
-        self.note(directly(answer))
+        self.note(asked, directly(answer))
     }
 
     /// The first message of a subject whose number is at least `sequence`.
@@ -238,17 +242,18 @@ impl Api {
     ) -> Result<Option<Stored>, Failure> {
         self.ready().await?;
         let stream = self.stream(store).await?;
+        let asked = Some(Instant::now());
         let sequence = sequence.max(1);
         if self.reads_leader() {
             let request = stream.raw_message_builder().sequence(sequence);
             let request = request.next_by_subject(subject);
             let answer = request.send().await.map_err(|error| error.kind());
-            return self.note(by_leader(answer));
+            return self.note(asked, by_leader(answer));
         }
         let request = stream.direct_get_builder().sequence(sequence);
         let request = request.next_by_subject(subject);
         let answer = request.send().await.map_err(|error| error.kind());
-        self.note(directly(answer))
+        self.note(asked, directly(answer))
     }
 
     /// Removes the messages of a subject but the last `keep`.

@@ -75,14 +75,12 @@ impl Inner {
             return Ok(Claim::Acquired);
         }
         for _ in 0..MAX_ROUNDS {
-            let epoch = self.api.connection.epoch();
+            self.lease_is_used();
             let sequence = match self.held(key).await? {
                 None => 0,
                 Some((stored, held)) => match &held.id {
                     Some(holder) if holder == id && !renews => return Ok(Claim::Acquired),
-                    Some(holder)
-                        if holder != id && self.holds(holder, &stored, &held, epoch).await? =>
-                    {
+                    Some(holder) if holder != id && self.holds(holder, &stored, &held).await? => {
                         return Ok(Claim::Held {
                             id: holder.clone(),
                             fingerprint: held.fingerprint,
@@ -100,14 +98,13 @@ impl Inner {
         ))
     }
 
-    /// Whether a stream still holds the claim that was stored for it on this connection: for as long as it is kept, and while
+    /// Whether a stream still holds the claim that was stored for it: for as long as it is kept, and while
     /// its gateway renews the claim if it is not opened.
     async fn holds(
         &self,
         holder: &StreamId,
         claim: &Stored,
         held: &Held,
-        epoch: u64,
     ) -> Result<bool, LogError> {
         match self.status(holder).await? {
             LogStatus::Expired { .. } => return Ok(false),
@@ -118,9 +115,7 @@ impl Inner {
         let observed = Observed {
             sequence: claim.sequence,
             previous: None,
-            epoch,
-            server: self.api.connection.server(),
-            duration,
+            present_since: self.api.connection.present_since(),
         };
         if self.claim_leases.observe(holder, observed) >= duration {
             self.claim_leases.forget(holder);

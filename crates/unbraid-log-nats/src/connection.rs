@@ -8,7 +8,10 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use percent_encoding::percent_decode_str;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use crate::{NatsError, NatsOptions, api::Failure, contact::Contact, publishers::Publishers};
 
@@ -57,7 +60,7 @@ impl Connection {
             epoch: 0,
             is_up: true,
         });
-        let contact = Arc::new(Mutex::new(Contact::new()));
+        let contact = Arc::new(Mutex::new(Contact::new(options.lease)));
         let noted = Arc::clone(&contact);
         let mut connect = ConnectOptions::new()
             .name(format!("unbraid {gateway}"))
@@ -117,9 +120,19 @@ impl Connection {
         lock(&self.contact)
     }
 
-    /// Notes an answer of the server.
-    pub(crate) fn answered(&self) {
-        self.contact().answered();
+    /// Notes an answer of the server, and when its question was sent if that was on this connection.
+    pub(crate) fn answered(&self, asked: Option<Instant>) {
+        let epoch = self.epoch();
+        let mut contact = self.contact();
+        contact.answered();
+        if let Some(asked) = asked {
+            contact.presence.answered(asked, epoch, || self.server());
+        }
+    }
+
+    /// Since when the server has answered without a silence in which producers could not renew their leases.
+    pub(crate) fn present_since(&self) -> Instant {
+        self.contact().presence.since()
     }
 
     /// Whether the server was away a moment ago, so that producers may be about to write what it lacks.

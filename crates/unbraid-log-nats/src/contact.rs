@@ -5,10 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use unbraid_log::internal::REPAIR_TIME;
 
-/// How long the same server may not have been heard of, without that counting as an outage: a connection that was cut and
-/// replaced. Without this, connections that are cut again and again would be an outage that never ends, and would keep a lost
-/// stream open.
-pub(crate) const BRIEF: Duration = Duration::from_millis(1500);
+use crate::presence::{BRIEF, Presence};
 
 /// How long a producer may take to write what it could not while its connection was replaced: a call that gets no answer,
 /// and the one that succeeds.
@@ -28,10 +25,11 @@ pub(crate) struct Contact {
     outage: Option<Instant>,
     /// When a connection was replaced that was lost without an outage.
     replaced: Option<Instant>,
+    pub(crate) presence: Presence,
 }
 
 impl Contact {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(lease: Duration) -> Self {
         Self {
             is_up: true,
             answered: Instant::now(),
@@ -39,6 +37,7 @@ impl Contact {
             server: None,
             outage: None,
             replaced: None,
+            presence: Presence::new(lease),
         }
     }
 
@@ -88,7 +87,7 @@ mod tests {
 
     /// A connection to the server 1 that has answered.
     fn contact() -> Contact {
-        let mut contact = Contact::new();
+        let mut contact = Contact::new(5 * SECOND);
         contact.connected();
         contact.see(1);
         contact.answered();

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 use unbraid_log::{LogError, Meta, StreamId, internal::CommandQueue};
 
 use crate::{
@@ -40,6 +43,8 @@ pub(crate) struct Inner {
     unsure: Mutex<HashMap<StreamId, String>>,
     clock: Mutex<Option<(Instant, SystemTime)>>,
     clock_check: tokio::sync::Mutex<()>,
+    /// When a lease was looked at last.
+    leases_used: watch::Sender<Option<Instant>>,
 }
 
 /// Bounds a call of the log.
@@ -71,7 +76,18 @@ impl Inner {
             unsure: Mutex::default(),
             clock: Mutex::default(),
             clock_check: tokio::sync::Mutex::default(),
+            leases_used: watch::Sender::new(None),
         }
+    }
+
+    /// Notes that a lease is looked at, for which it has to be known since when the server has been there.
+    pub(crate) fn lease_is_used(&self) {
+        self.leases_used.send_replace(Some(Instant::now()));
+    }
+
+    /// When a lease was looked at last.
+    pub(crate) fn leases_used(&self) -> watch::Receiver<Option<Instant>> {
+        self.leases_used.subscribe()
     }
 
     /// What is known about a stream beside its events.

@@ -120,7 +120,7 @@ impl Inner {
         &self,
         id: &StreamId,
     ) -> Result<Option<(u64, Duration, Duration)>, LogError> {
-        let epoch = self.api.connection.epoch();
+        self.lease_is_used();
         let stored = self.api.last(Store::Values, self.names.lease(id)).await?;
         let lease = match &stored {
             Some(stored) => Lease::decode(&stored.headers)?,
@@ -136,9 +136,7 @@ impl Inner {
         let observed = Observed {
             sequence,
             previous: stored.and_then(|stored| expected_sequence(&stored.headers)),
-            epoch,
-            server: self.api.connection.server(),
-            duration: lease.duration,
+            present_since: self.api.connection.present_since(),
         };
         let unchanged = self.leases.observe(id, observed);
         Ok(Some((sequence, unchanged, lease.duration)))

@@ -271,6 +271,7 @@ impl Reader {
                     Some(renewal) = renewals.next() => {
                         let previous = renewal.headers.as_ref().and_then(expected_sequence);
                         self.log.leases.hear(&self.id, previous.unwrap_or(0));
+                        self.log.lease_is_used();
                         return Ok(());
                     }
                     _changed = self.link.changed() => return Ok(()),

@@ -15,13 +15,13 @@ use crate::{
     connection::Connection,
     inner::{Inner, within},
     names::{Names, is_token},
-    reader, streams, sweep,
+    probe, reader, streams, sweep,
 };
 
 /// A log in NATS JetStream, which any number of gateways on any number of machines share. `Clone` gives another handle.
 ///
-/// Two tasks belong to it: one receives commands, and one removes streams that have expired. They end when the last
-/// handle, writer and reader is dropped.
+/// Three tasks belong to it: one receives commands, one removes streams that have expired, and one asks the server whether it
+/// is there while leases are looked at. They end when the last handle, writer and reader is dropped.
 ///
 /// # Examples
 ///
@@ -79,6 +79,8 @@ impl NatsLog {
         let inner = Arc::new(Inner::new(api, names, options, gateway, queue));
         tokio::spawn(commands::follow(Arc::downgrade(&inner), sender));
         tokio::spawn(sweep::run(Arc::downgrade(&inner)));
+        let used = inner.leases_used();
+        tokio::spawn(probe::run(Arc::downgrade(&inner), used));
         Ok(Self {
             inner,
             warnings: warnings.into(),

@@ -10,5 +10,6 @@ mod foreign;
 mod network;
 mod readers;
 mod runtimes;
+mod silence;
 mod startup;
 mod support;

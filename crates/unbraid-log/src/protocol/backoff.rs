@@ -21,8 +21,9 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub(super) fn of_producer() -> Self {
-        Self::new(PRODUCER_PAUSE)
+    /// With a short lease a producer also has to renew in time once the log is back.
+    pub(super) fn of_producer(lease: Duration) -> Self {
+        Self::new(PRODUCER_PAUSE.min(lease / 3).max(FIRST_PAUSE))
     }
 
     pub(super) fn of_reader() -> Self {
@@ -54,5 +55,22 @@ impl Backoff {
     /// The time of the next attempt, if it is not yet reached.
     pub(super) fn until(&self, now: Duration) -> Option<Duration> {
         self.retry_at.filter(|at| *at > now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_producer_tries_again_before_a_lease_has_passed() {
+        for (lease, longest) in [(15_000, 2_000), (3_000, 1_000), (1_200, 400), (9, 100)] {
+            let mut backoff = Backoff::of_producer(Duration::from_millis(lease));
+            for _ in 0..10 {
+                backoff.failed(Duration::ZERO);
+            }
+            let until = backoff.until(Duration::ZERO).unwrap();
+            assert_eq!(until, Duration::from_millis(longest), "{lease}");
+        }
     }
 }

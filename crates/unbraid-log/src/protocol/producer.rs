@@ -137,7 +137,7 @@ impl ProducerMachine {
             is_finished: false,
             has_failed: false,
             is_cut: false,
-            backoff: Backoff::of_producer(),
+            backoff: Backoff::of_producer(rules.lease),
             renew_at: now + rules.renew_every,
             lease: OwnLease::new(rules.lease, now),
             confirmed_at: now,

@@ -121,6 +121,20 @@ impl NatsServer {
         self.restart().await;
     }
 
+    /// Suspends it: connections stay open, and no request is answered.
+    pub fn pause(&self) {
+        if let Some(process) = &*self.process() {
+            process.pause();
+        }
+    }
+
+    /// Resumes it.
+    pub fn resume(&self) {
+        if let Some(process) = &*self.process() {
+            process.resume();
+        }
+    }
+
     fn store(&self) -> PathBuf {
         self.folder.path().join("store")
     }
