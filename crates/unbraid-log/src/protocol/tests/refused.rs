@@ -56,8 +56,8 @@ fn renewals_do_not_wait_for_the_next_attempt_to_append() {
     }
     assert!(end - renewed < LEASE);
     assert!(machine.is_degraded());
-    // Each attempt sends a record: the pauses between them grow although renewals succeed.
-    assert!((25..50).contains(&attempts), "{attempts}");
+    // Each attempt sends a record: the pauses between them grow to a third of the lease, although renewals succeed.
+    assert!((55..70).contains(&attempts), "{attempts}");
 }
 
 #[test]
@@ -89,5 +89,5 @@ fn renewals_that_fail_have_the_pauses_of_other_calls() {
             action => panic!("{action:?}"),
         }
     }
-    assert!((25..50).contains(&attempts), "{attempts}");
+    assert!((55..70).contains(&attempts), "{attempts}");
 }
