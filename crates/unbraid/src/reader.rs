@@ -78,8 +78,8 @@ fn start_now<T>(start: impl Future<Output = Result<T, SpawnErr>>) -> Option<T> {
     started
 }
 
-/// Everything the reader works with. It is moved out of the actor into the frame of `post_start`, so that a kill drops it at
-/// once. It is boxed: ractor moves an actor through several futures, and a task is as large as the largest of them.
+/// Everything the reader works with. It is moved out of the actor into the frame of `post_start`, and from there into a task that
+/// this frame owns, so that a kill drops it. It is boxed: ractor moves an actor through several futures, and a task is as large as the largest of them.
 // What each event needs lies together, in this order. With many streams at once, each event finds the memory of its own
 // stream cold, and then the number of cache lines counts more than the number of instructions.
 #[repr(C)]
