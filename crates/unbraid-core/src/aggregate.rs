@@ -204,7 +204,6 @@ fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
     Json::Object(choice)
 }
 
-/// The message contains the fields of the deltas, and the choice those beside the deltas (C20).
 /// What a text completion has beside its text, as `ChunkEncoder` writes it: calls after a text, for example.
 fn beside_text(message: &Message) -> Fields<'static> {
     const NAMES: [&str; 5] = [
@@ -223,6 +222,7 @@ fn beside_text(message: &Message) -> Fields<'static> {
     fields
 }
 
+/// The message contains the fields of the deltas, and the choice those beside the deltas (C20).
 pub(crate) fn message_json(message: &Message) -> Json<'static> {
     let mut object = Json::fields(json!({
         "role": message.role.as_deref(),

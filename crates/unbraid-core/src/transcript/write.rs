@@ -47,12 +47,12 @@ impl Transcript {
         self.calls.len() - 1
     }
 
-    /// Marks all calls as changed after the end, so that the message checks them again.
     /// Notes which texts (reasoning, content, refusal) end in half a character that arrived after the end.
     pub(crate) fn set_late_halves(&mut self, halves: [bool; 3]) {
         self.late_halves = if self.discarded { [false; 3] } else { halves };
     }
 
+    /// Marks all calls as changed after the end, so that the message checks them again.
     pub(crate) fn mark_calls_late(&mut self) {
         for call in &mut self.calls {
             call.late = true;

@@ -71,9 +71,23 @@ pub(super) struct Stream {
     pub(super) end: Option<StreamEnd>,
     pub(super) is_erased: bool,
     pub(super) lease_until: Instant,
+    /// When it expires, the same for every gateway that asks.
+    pub(super) expires: SystemTime,
 }
 
 impl Stream {
+    fn new(meta: Arc<Meta>, owner: usize, lease: Duration) -> Self {
+        Self {
+            meta,
+            owner,
+            records: Vec::new(),
+            end: None,
+            is_erased: false,
+            lease_until: Instant::now() + lease,
+            expires: SystemTime::now() + Duration::from_secs(3600),
+        }
+    }
+
     pub(super) fn tail(&self) -> Seq {
         self.records.last().map_or(Seq::START, Record::last)
     }
@@ -87,7 +101,7 @@ impl Stream {
                 meta,
                 tail,
                 end: end.clone(),
-                expires: SystemTime::now() + Duration::from_secs(3600),
+                expires: self.expires,
             },
             None => LogStatus::Running { meta, tail },
         }

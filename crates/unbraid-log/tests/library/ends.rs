@@ -292,6 +292,15 @@ async fn the_rest_of_a_body_is_read_within_bounds_after_its_end_mark() {
     sleep(Duration::from_millis(50)).await;
     assert!(was_read.load(Ordering::Relaxed));
 
+    // One that is always ready with nothing keeps no thread.
+    let answer = script::content(0, "a") + &script::finish(0, "stop") + script::DONE;
+    let body = stream::iter([Ok::<_, std::io::Error>(answer)]);
+    let body = body.chain(stream::repeat_with(|| Ok(String::new())));
+    let id = StreamId::random().unwrap();
+    let recording = record(body, new_log(), id).await.unwrap();
+    assert_eq!(recording.ended().await.unwrap().end, End::Finished);
+    sleep(Duration::from_millis(1)).await;
+
     let mut recorded = Recorded::start(1).await;
     recorded.finish(0).await;
     recorded.write(script::DONE).await;

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 /// A task that belongs to an actor. Dropping this, as a kill of the actor does, ends the task.
 ///
 /// The work could be done in the actor's own task, but each wake-up would pass through the futures of ractor and its ports for
-/// messages: about twenty cache lines, where an event touches eighty.
+/// messages, which are many cache lines (docs/design/020).
 #[derive(Debug)]
 pub(super) struct OwnTask(JoinHandle<()>);
 

@@ -85,27 +85,28 @@ pub(super) fn response_choice(transcript: &Transcript) -> String {
     if message.reasoning.is_empty() || transcript.kind() == CompletionKind::Text {
         return text;
     }
-    let named = |raw: &str| {
-        let fields = members(raw)?.into_iter().map(|(name, value)| {
-            let is_reasoning = name == "reasoning";
-            let name = if is_reasoning {
-                reasoning_key(&message)
-            } else {
-                name
-            };
-            (name, value.get().to_owned())
-        });
-        Some(object_text(fields))
+    let named = |name: String, raw: &str| {
+        let is_reasoning = name == "reasoning";
+        let name = if is_reasoning {
+            reasoning_key(&message)
+        } else {
+            name
+        };
+        (name, raw.to_owned())
     };
-    let fields = members(&text).map(|fields| {
-        object_text(fields.into_iter().map(|(name, value)| {
-            let raw = value.get();
-            let raw =
-                if name == "message" { named(raw) } else { None }.unwrap_or_else(|| raw.to_owned());
-            (name, raw)
-        }))
-    });
-    fields.unwrap_or(text)
+    let changed = |name: String, raw: &str| {
+        let message = (name == "message").then(|| with_members(raw, named));
+        (name, message.flatten().unwrap_or_else(|| raw.to_owned()))
+    };
+    with_members(&text, changed).unwrap_or(text)
+}
+
+/// An object with its members changed; `None` for another value.
+fn with_members(raw: &str, change: impl Fn(String, &str) -> (String, String)) -> Option<String> {
+    let members = members(raw)?.into_iter();
+    Some(object_text(
+        members.map(|(name, value)| change(name, value.get())),
+    ))
 }
 
 /// One choice as an entry of a chunk.

@@ -167,17 +167,7 @@ impl TestLog {
                     state.claims.insert(claim.name().to_owned(), held);
                 }
             }
-            state.streams.insert(
-                key,
-                Stream {
-                    meta,
-                    owner,
-                    records: Vec::new(),
-                    end: None,
-                    is_erased: false,
-                    lease_until: Instant::now() + lease,
-                },
-            );
+            state.streams.insert(key, Stream::new(meta, owner, lease));
             Ok(())
         });
         let id = id.clone();

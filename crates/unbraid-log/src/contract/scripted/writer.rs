@@ -33,13 +33,9 @@ impl LogWriter for TestWriter {
         let (owner, meta_of) = (self.log.number(), self.id.clone());
         let appended = self.log.call(move |state, lease| {
             // The writer of a stream that the engine has lost creates it again.
-            let stream = state.streams.entry(id).or_insert_with(|| Stream {
-                meta: Arc::new(Meta::new(meta_of.as_str(), 1)),
-                owner,
-                records: Vec::new(),
-                end: None,
-                is_erased: false,
-                lease_until: Instant::now() + lease,
+            let stream = state.streams.entry(id).or_insert_with(|| {
+                let meta = Arc::new(Meta::new(meta_of.as_str(), 1));
+                Stream::new(meta, owner, lease)
             });
             append(stream, record)
         });

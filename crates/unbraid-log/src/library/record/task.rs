@@ -9,7 +9,10 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use unbraid::BoxError;
-use unbraid_core::{ChoiceIndex, Limit, LimitExceeded, Metadata, StreamError, TransportError};
+use unbraid_core::{
+    ChoiceIndex, Limit, LimitExceeded, Metadata, StreamError, TransportError,
+    limits::MAX_BYTES_AFTER_DONE,
+};
 
 use super::Recorder;
 use crate::{
@@ -21,9 +24,11 @@ use crate::{
 /// A silence of this length ends the choices that have a finish reason, as in the library.
 const IDLE_END: Duration = Duration::from_millis(250);
 
-/// How much is read after the end mark, and for how long, so that the connection can be reused, as in the library.
-const DRAIN_BYTES: usize = 64 * 1024;
+/// For how long the rest of a body is read after the end mark, so that the connection can be reused, as in the library.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
+
+/// What an item counts at least towards [`MAX_BYTES_AFTER_DONE`].
+const DRAIN_ITEM: usize = 64;
 
 type Body<B> = BoxStream<'static, Result<B, BoxError>>;
 
@@ -247,8 +252,9 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
 async fn drain<B: AsRef<[u8]>>(mut body: Body<B>) {
     let mut read = 0;
     while let Some(Ok(bytes)) = body.next().await {
-        read += bytes.as_ref().len();
-        if read > DRAIN_BYTES {
+        // A body that is always ready with nothing must come to an end, too: it never lets the timer run.
+        read += bytes.as_ref().len().max(DRAIN_ITEM);
+        if read > MAX_BYTES_AFTER_DONE {
             return;
         }
     }

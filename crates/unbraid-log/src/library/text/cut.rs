@@ -8,9 +8,9 @@ use unbraid_core::{ChoiceIndex, limits::MAX_ENTRIES};
 
 /// A chunk without the entries of these choices; `None` if no entry is left.
 ///
-/// What is not one JSON object with a list of choices stays whole: a chunk with damaged numbers, several chunks in one event, or one of a
-/// provider that has no such list. So does a list whose entries are known by their position only. Dropping it would take from the other choices what it brings for them, and readers drop by
-/// themselves what still arrives for a cancelled choice.
+/// What is not one JSON object with a list of choices stays whole: a chunk with damaged numbers, several chunks in one event,
+/// or one of a provider that has no such list. So does a list whose entries are known by their position only. Dropping it would
+/// take from the other choices what it brings for them, and readers drop by themselves what still arrives for a cancelled choice.
 pub(super) fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>> {
     let Some(cut) = cut(payload, dropped) else {
         return Some(payload.to_vec());
