@@ -64,7 +64,7 @@ impl Server {
                 ("p", string(rng)),
                 ("system_fingerprint", "\"fp\"".into()),
                 ("provider", string(rng)),
-                ("x_groq", "null".into()),
+                ("x_groq", self.groq(rng)),
                 ("error", "null".into()),
                 ("type", "\"content_block_delta\"".into()),
                 ("x", self.value(3, rng)),
@@ -218,6 +218,15 @@ impl Server {
             number(rng),
             self.value(2, rng)
         )
+    }
+
+    /// Where Groq reports usage.
+    fn groq(&self, rng: &mut Rng) -> String {
+        match rng.below(4) {
+            0 => "null".into(),
+            1 => self.value(2, rng),
+            _ => format!("{{\"id\":\"r\",\"usage\":{}}}", self.usage(rng)),
+        }
     }
 
     /// A random JSON value, at most `levels` deep.

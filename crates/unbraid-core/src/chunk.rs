@@ -31,6 +31,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) has_choices: bool,
     pub(crate) elements: Vec<Element<'a>>,
     pub(crate) usage: Option<Cow<'a, str>>,
+    /// Usage inside of an unknown field, until all fields are read (U6).
+    pub(crate) inner_usage: Option<Cow<'a, str>>,
     pub(crate) error: Option<Cow<'a, str>>,
     pub(crate) extra: Pairs<'a>,
     /// Whether padding was dropped from the envelope.

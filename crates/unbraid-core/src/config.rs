@@ -140,7 +140,7 @@ pub struct Config {
     /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::handle_idle`](crate::Demux::handle_idle) is called.
     pub usage_after_done: bool,
     /// The names of the delta's fields that contain reasoning, by priority: the first field with text is the delta's
-    /// reasoning (R5). By default `reasoning_content`, `reasoning`, `thinking`, `thinking_content` and `thought`. A
+    /// reasoning (R5). By default `reasoning_content`, `reasoning`, `reasoning_text`, `thinking`, `thinking_content` and `thought`. A
     /// name that has a meaning of its own, such as `content`, keeps it.
     pub reasoning_keys: Vec<Arc<str>>,
     /// The replacement of secrets in the errors that the server reports. None by default; a client of `unbraid-http` sets it
@@ -194,6 +194,7 @@ pub(crate) fn default_reasoning_keys() -> Arc<[Arc<str>]> {
         let names = [
             "reasoning_content",
             "reasoning",
+            "reasoning_text",
             "thinking",
             "thinking_content",
             "thought",

@@ -207,9 +207,10 @@ fn name(value: &Value) -> Option<&str> {
     value.as_str().filter(|name| name.len() <= MAX_BYTES)
 }
 
-const REASONING: [&str; 5] = [
+const REASONING: [&str; 6] = [
     "reasoning_content",
     "reasoning",
+    "reasoning_text",
     "thinking",
     "thinking_content",
     "thought",

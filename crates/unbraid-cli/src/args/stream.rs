@@ -53,7 +53,8 @@ pub(crate) struct StreamArgs {
 }
 
 /// The default of the library, as the option is written.
-const REASONING_KEYS: &str = "reasoning_content,reasoning,thinking,thinking_content,thought";
+const REASONING_KEYS: &str =
+    "reasoning_content,reasoning,reasoning_text,thinking,thinking_content,thought";
 
 /// Where reasoning inside the text begins.
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 36] = [
+const DIFFERENT: [(&str, &str); 37] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -26,6 +26,10 @@ const DIFFERENT: [(&str, &str); 36] = [
     (
         "anthropic/anthropic-a23-a24-cut-at-max-tokens",
         "the library completes arguments that were cut",
+    ),
+    (
+        "anthropic/anthropic-a15-usage-in-the-delta",
+        "usage that is not beside the delta is raised",
     ),
     (
         "anthropic/gateway-a03-a17-reason-then-pings",
@@ -163,7 +167,8 @@ impl Sdks {
 /// The stream without the comments that state its provenance, which its server did not send.
 fn bytes_as_sent(fixture: &Fixture) -> &[u8] {
     let mut bytes = fixture.bytes.as_slice();
-    while bytes.starts_with(b": synthetic") || bytes.starts_with(b": options") {
+    let comments: [&[u8]; 3] = [b": synthetic", b": options", b": ids"];
+    while comments.iter().any(|comment| bytes.starts_with(comment)) {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         bytes = bytes.get(end.map_or(bytes.len(), |end| end + 1)..).unwrap();
     }

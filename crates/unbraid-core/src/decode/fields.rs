@@ -129,6 +129,23 @@ pub(super) fn usage<'a>(
     Ok(usage)
 }
 
+/// Finds usage inside of an unknown field.
+fn usage_inside<'a>(raw: &Cow<'a, str>) -> Result<Option<Cow<'a, str>>, Fallback> {
+    let Cow::Borrowed(raw) = raw else {
+        return Err(Fallback);
+    };
+    // An escape may hide the name.
+    if !raw.contains("\"usage\"") && !raw.contains('\\') {
+        return Ok(None);
+    }
+    let node = node::read(raw, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
+    let usage = node.get("usage").and_then(node::Node::object_json);
+    if usage.as_deref().is_some_and(may_overflow) {
+        return Err(Fallback);
+    }
+    Ok(usage)
+}
+
 /// Is filled key by key. A repeated key is visited again, so that its last value counts (E26).
 pub(super) trait FieldVisitor<'a> {
     fn visit_field(
@@ -176,13 +193,24 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             "usage" => self.usage = usage(value)?,
             // Some gateways send these fields with `null` in each chunk, so null is ordinary.
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
-            | "success" | "base_resp" | "x_groq" => value.null_only()?,
+            | "success" | "base_resp" => value.null_only()?,
+            "x_groq" => {
+                keep_unknown(&mut self.extra, key, value)?;
+                let kept = self.extra.last().filter(|(name, _)| name == "x_groq");
+                self.inner_usage = kept.map_or(Ok(None), |(_, raw)| usage_inside(raw))?;
+            }
             name if is_padding(name) => {
                 self.has_padding = true;
                 value.raw()?;
             }
             _ => keep_unknown(&mut self.extra, key, value)?,
         }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Fallback> {
+        // U6: usage in the envelope takes precedence, wherever it is.
+        self.usage = self.usage.take().or_else(|| self.inner_usage.take());
         Ok(())
     }
 }

@@ -51,6 +51,7 @@ fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
         id,
         created,
         created_end: _,
+        inner_usage: _,
         escapes: _,
         has_padding: _,
         model,

@@ -133,6 +133,7 @@ impl Anthropic {
         self.close_all(output);
         if let Some(delta) = node.get("delta") {
             self.stop_fields(delta, output);
+            self.usage(delta, output); // where the API had it at first
         }
         self.other_fields(node, &["type", "delta", "usage"], output);
         self.usage(node, output);

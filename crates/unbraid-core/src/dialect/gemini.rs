@@ -1,10 +1,12 @@
 //! `streamGenerateContent` of Gemini: candidates of parts. Each chunk has what is new of each candidate.
 
 mod call;
+mod citations;
 mod delta;
 mod partial_args;
 
 use call::StreamedCall;
+use citations::Citations;
 
 use super::{
     continuation::{Continuation, Place},
@@ -40,7 +42,7 @@ struct Candidate {
     continues: bool,
     /// The last metadata of its sources, which grows from chunk to chunk (G17).
     grounding: Option<String>,
-    citations: Option<String>,
+    citations: Option<Citations>,
 }
 
 impl DialectReader for Gemini {
@@ -93,7 +95,8 @@ impl DialectReader for Gemini {
                 let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
                 call.close(candidate.index, is_whole, output);
             }
-            let annotations = [candidate.citations.take(), candidate.grounding.take()];
+            let citations = candidate.citations.take().map(Citations::into_json);
+            let annotations = [citations, candidate.grounding.take()];
             for annotation in annotations.into_iter().flatten() {
                 output.entry(candidate.index, "annotations", &annotation);
             }
@@ -156,8 +159,8 @@ fn body<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
 impl Candidate {
     /// How many bytes of metadata wait for the end of the candidate.
     fn held_bytes(&self) -> usize {
-        let held = [&self.grounding, &self.citations];
-        held.into_iter().flatten().map(String::len).sum()
+        let grounding = self.grounding.as_ref().map_or(0, String::len);
+        grounding + self.citations.as_ref().map_or(0, Citations::len)
     }
 
     fn part<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
@@ -204,7 +207,7 @@ impl Candidate {
                     self.grounding = Some(raw(value).into_owned());
                 }
                 "citationMetadata" if has_fields(value) => {
-                    self.citations = Some(raw(value).into_owned());
+                    self.citations.get_or_insert_default().add(value);
                 }
                 "groundingMetadata" | "citationMetadata" => {}
                 _ => output.choice_field(self.index, key, value),

@@ -304,6 +304,12 @@ impl Sse {
                 }
             }
             b"id" | b"retry" => self.note_field(offset),
+            // S15: llama.cpp wrote the error as a field of its own. Data before it must not become the error.
+            b"error" if value.starts_with(b"{") && !self.has_data && in_read.data.is_none() => {
+                self.note_field(offset);
+                in_read.name = Some(name);
+                return self.add_data(value, in_read);
+            }
             // The standard ignores a line with an unknown field name.
             _ if line.trim_ascii() == DONE => {
                 if !self.has_data && in_read.data.is_none() {

@@ -302,6 +302,16 @@ fn r03_r04_strict_accepts_only_data_lines_comments_and_blank_lines() {
 }
 
 #[test]
+fn s15_an_error_may_be_a_field_of_its_own() {
+    check(
+        "data: a\n\nerror: {}\n\n",
+        &["Event@0 a", "Event@9 <error> {}"],
+    );
+    check("data: a\nerror: {}\n\n", &["Event@0 a"]);
+    check("data: a\n\nerror: boom\n\n", &["Event@0 a"]);
+}
+
+#[test]
 fn an_event_within_one_read_is_borrowed_from_it() {
     let read = b"event: e\nid: 1\ndata: abc\n: c\n\ndata: d\n\n{";
     let mut rest = &read[..];

@@ -53,8 +53,10 @@ impl Counts {
             prompt: number(fields, "prompt_tokens"),
             completion: number(fields, "completion_tokens"),
             total: number(fields, "total_tokens"),
-            cached: inner(fields, "prompt_tokens_details", "cached_tokens"),
-            reasoning: inner(fields, "completion_tokens_details", "reasoning_tokens"),
+            cached: inner(fields, "prompt_tokens_details", "cached_tokens")
+                .or_else(|| flat_cached(fields)),
+            reasoning: inner(fields, "completion_tokens_details", "reasoning_tokens")
+                .or_else(|| number(fields, "reasoning_tokens")),
         }
     }
 
@@ -76,6 +78,7 @@ impl Counts {
                 .or_else(|| inner(fields, "input_tokens_details", "cached_tokens"))
                 .or_else(|| inner(fields, "prompt_tokens_details", "cached_tokens")),
             reasoning: inner(fields, "output_tokens_details", "reasoning_tokens")
+                .or_else(|| inner(fields, "output_tokens_details", "thinking_tokens"))
                 .or_else(|| inner(fields, "completion_tokens_details", "reasoning_tokens")),
         }
     }
@@ -119,6 +122,16 @@ impl Counts {
             reasoning: inner(fields, "tokens", "reasoning_tokens"),
         }
     }
+}
+
+/// The cached tokens of providers without details of the prompt: DeepSeek, Moonshot and Mistral.
+fn flat_cached(fields: &Fields) -> Option<u64> {
+    let names = [
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+        "num_cached_tokens",
+    ];
+    names.iter().find_map(|name| number(fields, name))
 }
 
 fn inner(fields: &Fields, object: &str, key: &str) -> Option<u64> {
@@ -188,5 +201,31 @@ mod tests {
             [Some(5), Some(7), None, Some(2), None],
         );
         check(r#"{"cost":1}"#, [None; 5]);
+    }
+
+    #[test]
+    fn figures_outside_of_the_details_are_found() {
+        for name in [
+            "prompt_cache_hit_tokens",
+            "cached_tokens",
+            "num_cached_tokens",
+        ] {
+            check(
+                &format!(r#"{{"prompt_tokens":5,"completion_tokens":7,"{name}":4}}"#),
+                [Some(5), Some(7), None, Some(4), None],
+            );
+        }
+        check(
+            r#"{"prompt_tokens":5,"prompt_cache_hit_tokens":4,"prompt_tokens_details":{"cached_tokens":3}}"#,
+            [Some(5), None, None, Some(3), None],
+        );
+        check(
+            r#"{"prompt_tokens":5,"completion_tokens":7,"total_tokens":21,"reasoning_tokens":9}"#,
+            [Some(5), Some(7), Some(21), None, Some(9)],
+        );
+        check(
+            r#"{"input_tokens":5,"output_tokens":7,"output_tokens_details":{"thinking_tokens":6}}"#,
+            [Some(5), Some(7), None, None, Some(6)],
+        );
     }
 }

@@ -21,15 +21,16 @@ use crate::{
 #[tokio::test]
 async fn a_body_has_every_byte_of_the_response() {
     let fixtures = Fixture::all();
-    let some: Vec<Vec<u8>> = fixtures.into_iter().step_by(10).map(|f| f.bytes).collect();
+    let some = fixtures.into_iter().step_by(10).map(|f| f.bytes);
+    // A page of HTML is an error.
+    let some: Vec<Vec<u8>> = some
+        .filter(|body| !body.trim_ascii_start().starts_with(b"<"))
+        .collect();
     let served = some.clone();
     let server =
         Server::start(move |ordinal| full(200, "text/html", served[ordinal].clone())).await;
     let client = server.client();
-    for expected in some
-        .iter()
-        .filter(|body| !body.trim_ascii_start().starts_with(b"<"))
-    {
+    for expected in &some {
         let mut body = client.open(&request()).await.unwrap();
         let mut read = Vec::new();
         while let Some(bytes) = body.next().await {

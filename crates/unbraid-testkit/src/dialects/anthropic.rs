@@ -96,7 +96,16 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 for block in &mut blocks {
                     block.is_open = false;
                 }
-                merge(&mut answer.usage, &value["usage"]);
+                let usage = &value["usage"];
+                let is_outside = usage.is_object();
+                merge(
+                    &mut answer.usage,
+                    if is_outside {
+                        usage
+                    } else {
+                        &value["delta"]["usage"]
+                    },
+                );
                 let new = reason(&value["delta"]["stop_reason"]);
                 choice.finish_reason = new.or_else(|| choice.finish_reason.take());
             }

@@ -28,6 +28,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
         "outputText",
         "completion",
         "outputs",
+        "generations",
         "is_finished",
     ];
     let is_model = |chunk: &WireValue| keys.iter().any(|key| chunk.value.get(key).is_some());
@@ -284,13 +285,12 @@ fn models(chunks: &[WireValue]) -> Answer {
             let why = reason(&value["stop_reason"]).or_else(|| reason(&value["completionReason"]));
             choice.finish_reason = choice.finish_reason.take().or(why);
         }
-        for (index, entry) in (0..).zip(entries(&value["outputs"])) {
-            let choice = answer.choices.entry(index).or_default();
-            choice.content += text(entry, "text");
-            choice.finish_reason = choice
-                .finish_reason
-                .take()
-                .or_else(|| reason(&entry["stop_reason"]));
+        for (list, why) in [("outputs", "stop_reason"), ("generations", "finish_reason")] {
+            for (index, entry) in (0..).zip(entries(&value[list])) {
+                let choice = answer.choices.entry(index).or_default();
+                choice.content += text(entry, "text");
+                choice.finish_reason = choice.finish_reason.take().or_else(|| reason(&entry[why]));
+            }
         }
         if value.get("is_finished").is_some() {
             let index = value["index"].as_u64().map(|index| index as u32);

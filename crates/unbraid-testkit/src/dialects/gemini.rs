@@ -53,7 +53,9 @@ pub(super) fn read(stream: &Stream) -> Answer {
                     .as_object()
                     .is_some_and(|fields| !fields.is_empty())
                 {
-                    sources.insert((index, key), candidate[key].clone());
+                    let before = sources.remove(&(index, key));
+                    let new = candidate[key].clone();
+                    sources.insert((index, key), with_citations_before(before, new));
                 }
             }
         }
@@ -78,6 +80,29 @@ pub(super) fn read(stream: &Stream) -> Answer {
         }
     }
     answer
+}
+
+/// Citations are those of one chunk, unless they repeat all of those before (G17).
+fn with_citations_before(before: Option<Value>, mut new: Value) -> Value {
+    for key in ["citations", "citationSources"] {
+        let is_list = |value: &Value| {
+            let fields = value.as_object().map_or(0, |fields| fields.len());
+            fields == 1 && value[key].as_array().is_some_and(|list| !list.is_empty())
+        };
+        let Some(before) = before.as_ref().filter(|before| is_list(before)) else {
+            continue;
+        };
+        if !is_list(&new) {
+            continue;
+        }
+        let old = entries(&before[key]);
+        let own = entries(&new[key]);
+        if !own.starts_with(&old) {
+            let all: Vec<Value> = old.into_iter().chain(own).cloned().collect();
+            new[key] = Value::Array(all);
+        }
+    }
+    new
 }
 
 fn read_part(choice: &mut Choice, part: &Value) {

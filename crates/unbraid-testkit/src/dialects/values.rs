@@ -104,6 +104,11 @@ fn events(text: &str) -> Stream {
         match field {
             "data" => data.push(value.to_owned()),
             "event" => value.clone_into(&mut name),
+            // S15: an error as a field of its own.
+            "error" if value.starts_with('{') && data.is_empty() => {
+                field.clone_into(&mut name);
+                data.push(value.to_owned());
+            }
             "" if line.is_empty() => {
                 stream.event(&name, &data.join("\n"));
                 name.clear();

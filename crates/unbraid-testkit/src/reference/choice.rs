@@ -237,9 +237,10 @@ fn has_payload_field(delta: &Value) -> bool {
 }
 
 /// The field names of reasoning, in the order of their priority (R3, R5).
-const REASONING_KEYS: [&str; 5] = [
+const REASONING_KEYS: [&str; 6] = [
     "reasoning_content",
     "reasoning",
+    "reasoning_text",
     "thinking",
     "thinking_content",
     "thought",

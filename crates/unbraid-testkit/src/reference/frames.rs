@@ -86,6 +86,11 @@ impl Event {
             // S16: a ping without a blank line before it does not rename the event before it.
             "event" if value == "ping" && !self.data.is_empty() => {}
             "event" => value.clone_into(&mut self.name),
+            // S15: an error as a field of its own.
+            "error" if value.starts_with('{') && self.data.is_empty() => {
+                field.clone_into(&mut self.name);
+                self.data.push(value.to_owned());
+            }
             _ => {} // Comments have an empty field name.
         }
     }

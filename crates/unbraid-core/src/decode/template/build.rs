@@ -212,6 +212,8 @@ fn continues_text(chunk: &Chunk<'_>, element: &Element<'_>) -> bool {
     (update.only_text().is_some() || has_no_text(update))
         && chunk.error.is_none()
         && chunk.warnings.is_empty()
+        // A hole is not searched for usage.
+        && !chunk.extra.iter().any(|(name, _)| name == "x_groq")
         && element.reasoning_origin != Some(ReasoningOrigin::Details)
         && !element.has_unexpected_type
         && !element.replaced_half

@@ -119,6 +119,68 @@ fn u9_a_number_beyond_the_range_of_f64_is_kept_with_a_warning() {
 }
 
 #[test]
+fn u6_usage_inside_of_x_groq_counts_beside_none_on_every_path() {
+    let usage = |envelope: &str| {
+        let chunk =
+            format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"a"}}}}],{envelope}}}"#);
+        let updates = by_every_path(&[&chunk]);
+        let usage = updates.iter().find_map(|update| update.usage.clone());
+        usage.map(|usage| usage.into_owned())
+    };
+    let inner = r#""x_groq":{"id":"r","usage":{"prompt_tokens":1}}"#;
+    let found = Some(r#"{"prompt_tokens":1}"#);
+    assert_eq!(usage(inner).as_deref(), found);
+    for null in [
+        format!(r#""usage":null,{inner}"#),
+        format!(r#"{inner},"usage":null"#),
+    ] {
+        assert_eq!(usage(&null).as_deref(), found);
+    }
+    let envelope = r#""usage":{"prompt_tokens":2}"#;
+    for both in [format!("{envelope},{inner}"), format!("{inner},{envelope}")] {
+        assert_eq!(usage(&both).as_deref(), Some(r#"{"prompt_tokens":2}"#));
+    }
+    let escaped = inner.replace("usage", "us\\u0061ge");
+    assert_eq!(usage(&escaped).as_deref(), found);
+    for (none, kept) in [
+        (r#""x_groq":{"id":"r"}"#, true),
+        (r#""x_groq":{"usage":[{"prompt_tokens":1}]}"#, true),
+        (r#""x_groq":["usage",{"prompt_tokens":1}]"#, true),
+        (r#""x_groq":{"a":{"usage":{"prompt_tokens":1}}}"#, true),
+        (r#""x_groq":null"#, false),
+    ] {
+        assert_eq!(usage(none), None, "{none}");
+        let chunk = format!(r#"{{"choices":[{{"index":0,"delta":{{}}}}],{none}}}"#);
+        let updates = by_every_path(&[&chunk]);
+        assert_eq!(
+            updates.iter().any(|update| !update.metadata.is_empty()),
+            kept
+        );
+    }
+}
+
+/// A template of a chunk with `x_groq` would take its later values for unknown fields.
+#[test]
+fn u6_usage_inside_of_x_groq_is_found_in_each_chunk() {
+    let chunk = |inner: &str| {
+        format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"content":"a"}}}}],"x_groq":{{"usage":{inner}}}}}"#
+        )
+    };
+    let chunks = [
+        "null",
+        "5",
+        r#"{"prompt_tokens":1}"#,
+        r#"{"prompt_tokens":2}"#,
+    ]
+    .map(chunk);
+    let updates = by_every_path(&chunks.each_ref().map(|chunk| &**chunk));
+    let found = updates.iter().filter_map(|update| update.usage.as_deref());
+    let found: Vec<&str> = found.collect();
+    assert_eq!(found, [r#"{"prompt_tokens":1}"#, r#"{"prompt_tokens":2}"#]);
+}
+
+#[test]
 fn e26_the_last_value_of_a_key_counts_on_every_path() {
     let same = |twice: &str, once: &str| {
         let (mut twice, once) = (by_every_path(&[twice]), by_every_path(&[once]));

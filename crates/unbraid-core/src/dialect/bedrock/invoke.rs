@@ -74,6 +74,9 @@ impl Bedrock {
                     self.event(name, payload, output);
                     self.invoked.has_usage |= name == "metadata" && payload.get("usage").is_some();
                 }
+                // The last chunk follows the end of the choice.
+                let is_open = self.has_started && !has_metadata;
+                guardrail(node, is_open, output);
                 self.invoked.metrics(node, output);
             }
             Some(Dialect::Chat) => self.invoked.choices(node, output),
@@ -145,14 +148,19 @@ impl Invoked {
                 self.piece(index, fragment(entry, "text"), output);
                 self.reason(index, entry.get("stop_reason"), output);
             }
+        } else if has("generations") {
+            // Cohere's Command, which sends its whole answer in one chunk unless the request asks for a stream.
+            for (index, entry) in
+                (0..).zip(entries(node.get("generations")).iter().take(MAX_CHOICES))
+            {
+                self.piece(index, fragment(entry, "text"), output);
+                self.reason(index, entry.get("finish_reason"), output);
+            }
         } else if has("text") || has("is_finished") || has("finish_reason") {
             self.generation(node, output);
         }
-        for (key, value) in node.as_object().unwrap_or_default() {
-            let is_guardrail = key.starts_with("amazon-bedrock-") && key != METRICS;
-            if is_guardrail && !self.open.is_empty() {
-                output.choice_field(0, key, value);
-            }
+        if !self.open.is_empty() {
+            guardrail(node, true, output);
         }
         self.metrics(node, output);
     }
@@ -197,6 +205,20 @@ impl Invoked {
     fn metrics<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         if let Some(metrics) = node.get(METRICS).filter(|_| !self.has_usage) {
             output.stream().usage = Some(raw(metrics));
+        }
+    }
+}
+
+/// What a guardrail did, which is beside the model's own fields (B18).
+fn guardrail<'a>(node: &Node<'a>, is_open: bool, output: &mut Output<'a>) {
+    for (key, value) in node.as_object().unwrap_or_default() {
+        if !key.starts_with("amazon-bedrock-") || key == METRICS {
+            continue;
+        }
+        if is_open {
+            output.choice_field(0, key, value);
+        } else if !value.is_null() {
+            output.stream().metadata.push((key.clone(), raw(value)));
         }
     }
 }

@@ -81,7 +81,8 @@ fn reference_events(
         let field = halves.next().unwrap_or_default();
         let value = halves.next().unwrap_or_default();
         let value = value.strip_prefix(b" ").unwrap_or(value);
-        if [&b"data"[..], b"event", b"id", b"retry"].contains(&field) {
+        let is_error = field == b"error" && value.starts_with(b"{") && event.data.is_empty();
+        if is_error || [&b"data"[..], b"event", b"id", b"retry"].contains(&field) {
             event.start = event.start.or(Some(at));
         }
         match field {
@@ -92,6 +93,10 @@ fn reference_events(
                 event = new();
             }
             b"data" => event.data_line(value, at, ended, strict, trace),
+            b"error" if is_error => {
+                event.name = field.to_vec();
+                event.data_line(value, at, ended, strict, trace);
+            }
             b"event" if value == b"ping" && !event.data.is_empty() => {}
             b"event" => event.name = value.to_vec(),
             _ if text.trim_ascii() == DONE && !event.data.is_empty() && event.is_error() => {
@@ -320,7 +325,7 @@ fn in_parts(body: &[u8]) -> bool {
 /// Bodies that consist mostly of fields, line ends and errors in them.
 fn bodies() -> impl Strategy<Value = Vec<u8>> {
     const ENDS: [&[u8]; 3] = [b"\r", b"\n", b"\r\n"];
-    const FIELDS: [&[u8]; 15] = [
+    const FIELDS: [&[u8]; 16] = [
         b"data",
         b"data:",
         b"data: ",
@@ -336,6 +341,7 @@ fn bodies() -> impl Strategy<Value = Vec<u8>> {
         b"data: {\n",
         b"data: {\"a\":[]}\n",
         b"event: error",
+        b"error: {}",
     ];
     const OTHERS: [&[u8]; 16] = [
         b"{",
@@ -425,7 +431,9 @@ proptest! {
     fn complete_events_match_sse_core(body in bodies()) {
         let text = body.strip_prefix(BOM).unwrap_or(&body).trim_ascii_start();
         let own_shapes = text.starts_with(b"{") || text.starts_with(b"[")
-            || lines_of(&body, 0).iter().any(|(_, line, _)| line.trim_ascii() == DONE);
+            || lines_of(&body, 0)
+                .iter()
+                .any(|(_, line, _)| line.trim_ascii() == DONE || line.starts_with(b"error: {"));
         if !own_shapes && !in_parts(&body) {
             prop_assert_eq!(own_events(&body), sse_core_events(&body));
         }
