@@ -55,10 +55,11 @@ fn no_file_has_more_than_400_lines_of_code() {
 
 #[test]
 fn ractor_is_used_only_in_the_files_that_run_actors() {
-    const ACTORS: [&str; 6] = [
+    const ACTORS: [&str; 7] = [
         "crates/unbraid-bench/src/fixed/actors_alone.rs",
         "crates/unbraid-gateway/src/generation/actor.rs",
         "crates/unbraid/src/reader.rs",
+        "crates/unbraid/src/reader/actor.rs",
         "crates/unbraid/src/reader/choice_actor.rs",
         "crates/unbraid/src/reader/outbox.rs",
         "crates/unbraid/src/control.rs",

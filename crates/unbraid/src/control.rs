@@ -8,6 +8,7 @@ use std::{
 
 use ractor::ActorCell;
 use smallvec::SmallVec;
+use tokio::task::JoinHandle;
 use unbraid_core::ChoiceIndex;
 
 use crate::sync::{command_queue::CommandQueue, wait_list::SharedWaker};
@@ -26,7 +27,7 @@ pub(crate) enum Command {
     Drain,
 }
 
-/// Controls one reader: its commands, and its actor in case that it must be killed.
+/// Controls one reader: its commands, and its task or actor in case that it must be ended.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderControl {
     commands: CommandQueue<Command>,
@@ -40,12 +41,15 @@ struct ControlState {
     all_choices_ended: bool,
 }
 
-/// The reader's actor is known only while it runs: a handle that outlives the stream must not keep a dead mailbox alive.
+/// The reader's task and actor are known only while it runs: a handle that outlives the stream must not keep a dead mailbox alive.
 #[derive(Debug, Default)]
 enum Lifecycle {
     #[default]
     Starting,
-    Running(ActorCell),
+    /// The reader runs, and has no actor yet.
+    Unsupervised(JoinHandle<()>),
+    /// The actor owns the reader's task.
+    Supervised(ActorCell),
     /// The reader is done. If it runs on another thread, it may be done before its start is recorded.
     Done,
 }
@@ -55,10 +59,32 @@ impl ReaderControl {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set_running(&self, reader: ActorCell) {
+    /// Records the task of a reader that was started.
+    pub(crate) fn set_task(&self, task: JoinHandle<()>) {
+        self.advance(Lifecycle::Unsupervised(task));
+    }
+
+    /// Takes the task of the reader, for the actor to which it shall belong.
+    pub(crate) fn take_task(&self) -> Option<JoinHandle<()>> {
+        let mut state = self.lock();
+        match std::mem::take(&mut state.lifecycle) {
+            Lifecycle::Unsupervised(task) => Some(task),
+            other => {
+                state.lifecycle = other;
+                None
+            }
+        }
+    }
+
+    /// Records the actor that owns the reader's task now.
+    pub(crate) fn set_supervised(&self, actor: ActorCell) {
+        self.advance(Lifecycle::Supervised(actor));
+    }
+
+    fn advance(&self, next: Lifecycle) {
         let mut state = self.lock();
         if matches!(state.lifecycle, Lifecycle::Starting) {
-            state.lifecycle = Lifecycle::Running(reader);
+            state.lifecycle = next;
         }
     }
 
@@ -97,8 +123,9 @@ impl ReaderControl {
         let lifecycle = std::mem::replace(&mut state.lifecycle, Lifecycle::Done);
         drop(state);
         match lifecycle {
-            Lifecycle::Running(reader) => reader.kill(),
-            // The thread that starts the reader has not recorded it yet. The reader sees this command before it reads.
+            Lifecycle::Unsupervised(task) => task.abort(),
+            Lifecycle::Supervised(actor) => actor.kill(),
+            // The reader's task or actor has not been recorded yet. The reader sees this command before it reads on.
             Lifecycle::Starting | Lifecycle::Done => self.send(Command::Abandon),
         }
     }
@@ -112,11 +139,22 @@ impl ReaderControl {
         self.commands.poll(cx, registered)
     }
 
+    /// Ends the reader from outside, as a kill of its actor or a shutdown of its runtime does.
+    #[cfg(test)]
+    pub(crate) fn kill_reader(&self) {
+        match &self.lock().lifecycle {
+            Lifecycle::Unsupervised(task) => task.abort(),
+            Lifecycle::Supervised(actor) => actor.kill(),
+            other => panic!("no reader runs: {other:?}"),
+        }
+    }
+
+    /// The reader's actor, if it has one.
     #[cfg(test)]
     pub(crate) fn reader(&self) -> Option<ActorCell> {
         match &self.lock().lifecycle {
-            Lifecycle::Running(reader) => Some(reader.clone()),
-            Lifecycle::Starting | Lifecycle::Done => None,
+            Lifecycle::Supervised(actor) => Some(actor.clone()),
+            Lifecycle::Starting | Lifecycle::Unsupervised(_) | Lifecycle::Done => None,
         }
     }
 }
@@ -191,6 +229,11 @@ impl ReaderControls {
         let readers = std::mem::take(&mut controls.readers);
         drop(controls);
         readers.iter().for_each(|reader| reader.abandon());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kill_reader(&self) {
+        self.lock().readers[0].kill_reader();
     }
 
     #[cfg(test)]

@@ -1,7 +1,9 @@
-//! The reader actor: owns the source and the pipeline, routes by choice index, and supervises its choices.
+//! The reader: owns the source and the pipeline, and routes by choice index. It is the task of the reader actor, which supervises
+//! the choices.
 //!
 //! It reads the source from its start until the stream ends, and receives no message. It never waits for a consumer.
 
+mod actor;
 mod choice_actor;
 mod clock;
 mod commands;
@@ -10,7 +12,6 @@ pub(crate) mod job_pacer;
 mod large_events;
 pub(crate) mod numbering;
 mod outbox;
-mod own_task;
 mod owners;
 mod read_buffer;
 mod repoll;
@@ -18,24 +19,26 @@ mod repoll;
 use std::{
     future::{Future, poll_fn},
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use futures::FutureExt;
-use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SpawnErr, SupervisionEvent};
-use tokio::{task::unconstrained, time::Instant};
-use tracing::{Instrument, Span};
+use ractor::{ActorCell, SpawnErr};
+use tokio::{
+    task::{JoinHandle, unconstrained},
+    time::Instant,
+};
+use tracing::Instrument;
 use unbraid_core::{Config, FinishPolicy, StreamError, Warning, internal::Pipeline};
 
-use choice_actor::stop_self;
+pub(crate) use actor::ReaderActor;
 use clock::Tick;
 pub(crate) use clock::{Clock, Timeouts, Timer, has_time_driver};
 use commands::Selection;
 use end::{Rest, SourceStatus};
 use numbering::Numbering;
 use outbox::Outbox;
-use own_task::OwnTask;
 use owners::Owners;
 use read_buffer::ReadBuffer;
 use repoll::RepollHeuristic;
@@ -60,12 +63,9 @@ const ITEM_COST: usize = 64;
 /// a core busy.
 const EMPTY_READS: usize = READ_BYTES / ITEM_COST;
 
-/// How many turns the reader takes in the task of its actor. The rest is done in a task of its own ([`OwnTask`]), in which a turn
-/// costs less; a short stream has no rest. In the second turn, the actors of choices that stay open are started.
-const OWN_TURNS: usize = 2;
-
-/// The reader is not the actor's `State`: that of a dead actor is mailed to its supervisor.
-struct ReaderActor(Mutex<Option<Box<Reader>>>);
+/// The number of turns after which the reader's actor is started, if the stream has not ended by then. Most short streams are over
+/// after two: one that reads them, and one that finds their end.
+const TURNS_WITHOUT_ACTOR: u8 = 2;
 
 /// Starts an actor without waiting. The `pre_start` of our actors does nothing, so ractor's future is ready at its first poll, if
 /// tokio lets it run regardless of how much its task has done. That spares the reader a task of its own for the start, and
@@ -78,8 +78,7 @@ fn start_now<T>(start: impl Future<Output = Result<T, SpawnErr>>) -> Option<T> {
     started
 }
 
-/// Everything the reader works with. It is moved out of the actor into the frame of `post_start`, and from there into a task that
-/// this frame owns, so that a kill drops it. It is boxed: ractor moves an actor through several futures, and a task is as large as the largest of them.
+/// Everything the reader works with. It is boxed, because its task would move it several times.
 // What each event needs lies together, in this order. With many streams at once, each event finds the memory of its own
 // stream cold, and then the number of cache lines counts more than the number of instructions.
 #[repr(C)]
@@ -93,6 +92,9 @@ pub(crate) struct Reader {
     /// The router's count of updates when the completion was last published.
     published_updates: u64,
     selection: Option<Selection>,
+    /// The actor that owns this reader's task, once it is started.
+    actor: Option<ActorCell>,
+    turns_without_actor: u8,
     source_status: SourceStatus,
     repoll: RepollHeuristic,
     /// Whether every choice has ended, as the control was last informed.
@@ -150,6 +152,8 @@ impl Reader {
             empty_reads: 0,
             published_updates: 0,
             selection: None,
+            actor: None,
+            turns_without_actor: 0,
             source_status: SourceStatus::Open,
             repoll: RepollHeuristic::default(),
             all_choices_ended: false,
@@ -164,11 +168,26 @@ impl Reader {
         }
     }
 
-    /// Starts the actor in the runtime of this thread. There must be one, because ractor would panic without.
-    pub(crate) fn spawn(self: Box<Self>) -> Option<ActorCell> {
-        let actor = ReaderActor(Mutex::new(Some(self)));
-        let (actor, _) = start_now(ActorRuntime::spawn(None, actor, ()))?;
-        Some(actor.get_cell())
+    /// Starts reading in the runtime of this thread. There must be one, because tokio would panic without.
+    pub(crate) fn spawn(self: Box<Self>) -> JoinHandle<()> {
+        tokio::spawn(self.work())
+    }
+
+    /// Starts the actor, to which the task of this reader then belongs, unless the stream is still young.
+    fn start_actor(&mut self) {
+        if self.turns_without_actor < TURNS_WITHOUT_ACTOR {
+            self.turns_without_actor += 1;
+            return;
+        }
+        // The thread that starts the reader may not have recorded its task yet. Then the next turn tries again.
+        let Some(task) = self.control.take_task() else {
+            return;
+        };
+        // If the actor does not start, it drops the task, and the choices end as lost.
+        if let Some(actor) = ReaderActor::start(task) {
+            self.control.set_supervised(actor.clone());
+            self.actor = Some(actor);
+        }
     }
 
     fn outbox(&self) -> &Outbox {
@@ -179,26 +198,25 @@ impl Reader {
         &mut self.pipeline.sink
     }
 
-    /// The work of the actor, up to a number of turns. Returns whether it is done.
-    async fn work(&mut self, me: &ActorCell, span: &Span, turns: usize) -> bool {
-        let run = AssertUnwindSafe(self.run(me, turns)).catch_unwind();
-        match run.instrument(span.clone()).await {
-            Ok(true) => {}
-            Ok(false) => return false,
-            Err(_) => self.end_as_lost(me),
-        }
-        self.close().instrument(span.clone()).await;
+    /// The whole work of the reader. However it ends, dropping the reader seals the logs that no choice actor owns.
+    async fn work(mut self: Box<Self>) {
+        let read = async {
+            let run = AssertUnwindSafe(self.run()).catch_unwind();
+            if run.await.is_err() {
+                self.end_as_lost();
+            }
+            self.close().await;
+        };
+        read.instrument(tracing::debug_span!("completion")).await;
         // A source may panic while its rest is read, too. The stream has closed by then, so the panic concerns no handle.
         let _drained = AssertUnwindSafe(self.drain()).catch_unwind().await;
-        true
     }
 
-    /// Reads until the stream has closed, which takes at most so many turns. Returns whether it has.
-    async fn run(&mut self, me: &ActorCell, turns: usize) -> bool {
-        let mut turns = 0..turns;
+    /// Reads until the stream has closed.
+    async fn run(&mut self) {
         while self.pipeline.router().closed().is_none() {
-            if turns.next().is_none() {
-                return false;
+            if self.actor.is_none() {
+                self.start_actor();
             }
             let wakeup = poll_fn(|cx| self.poll(cx)).await;
             let more = matches!(wakeup, Wakeup::Read { more: true } | Wakeup::LargeEvent);
@@ -206,7 +224,7 @@ impl Reader {
             self.check_after_done();
             // Before the delivery, which then contains the ends of the choices that were cancelled.
             self.apply_selection();
-            self.deliver(me);
+            self.deliver();
             // A source that is always ready must not starve the other tasks, nor hide from them what has arrived.
             if more {
                 tokio::task::yield_now().await;
@@ -219,8 +237,7 @@ impl Reader {
             }
         }
         self.fail_unopened_choices();
-        self.deliver(me);
-        true
+        self.deliver();
     }
 
     async fn handle(&mut self, wakeup: Wakeup) {
@@ -242,13 +259,13 @@ impl Reader {
     }
 
     /// Ends every open choice after a panic of the reader.
-    fn end_as_lost(&mut self, me: &ActorCell) {
+    fn end_as_lost(&mut self) {
         tracing::error!("the reader of a completion panicked");
         self.source_status = SourceStatus::Ended;
         self.pipeline.abort(StreamError::Lost);
-        self.deliver(me); // before the error: updates that had been decoded
+        self.deliver(); // before the error: updates that had been decoded
         self.fail_unopened_choices();
-        self.deliver(me);
+        self.deliver();
     }
 
     /// Reads whatever is ready, up to a bound, and waits only if nothing is.
@@ -386,13 +403,15 @@ impl Reader {
     }
 
     /// Delivers the batches, announces new choices, starts the actors of others, and publishes what concerns the stream itself.
-    fn deliver(&mut self, me: &ActorCell) {
+    fn deliver(&mut self) {
         let new = if self.outbox_mut().deliver() {
             Vec::new()
         } else {
             let over = self.pipeline.router().closed().is_some();
+            // When the stream is over, no more updates arrive for a choice, so it needs no actor.
+            let supervisor = self.actor.as_ref().filter(|_| !over);
             let (completion, owners) = (&self.completion, &mut self.owners);
-            self.pipeline.sink.advance(me, completion, owners, over)
+            self.pipeline.sink.advance(supervisor, completion, owners)
         };
         self.publish(new);
     }
@@ -432,40 +451,5 @@ impl Reader {
             self.outbox().assign_choice(warning);
         }
         warnings
-    }
-}
-
-#[ractor::actor(message = (), state = (), arguments = ())]
-impl ReaderActor {
-    async fn pre_start(&self, _: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-
-    /// A kill ends it like a handler, for which it would need a message first.
-    async fn post_start(&self, me: ActorRef<()>, (): &mut ()) -> Result<(), ActorProcessingErr> {
-        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut reader) = reader else {
-            return Ok(());
-        };
-        let cell = me.get_cell();
-        let span = tracing::debug_span!("completion");
-        if !reader.work(&cell, &span, OWN_TURNS).await {
-            let rest = async move {
-                let _done = reader.work(&cell, &span, usize::MAX).await;
-            };
-            OwnTask::spawn(rest).join().await;
-        }
-        stop_self(&me);
-        Ok(())
-    }
-
-    /// The default ends the reader with any of its choices.
-    async fn handle_supervisor_evt(
-        &self,
-        _: ActorRef<()>,
-        _: SupervisionEvent,
-        (): &mut (),
-    ) -> Result<(), ActorProcessingErr> {
-        Ok(())
     }
 }

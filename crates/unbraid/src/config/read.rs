@@ -178,14 +178,11 @@ impl CompletionsBuilder {
             numbering,
             started,
         );
-        // If the actor does not start, the dropped writer closes the completion as lost.
-        if let Some(actor) = Box::new(reader).spawn() {
-            control.set_running(actor);
-        }
+        control.set_task(Box::new(reader).spawn());
     }
 
     fn check_runtime(&self) -> Result<(), StreamError> {
-        // Without a runtime ractor would panic.
+        // Without a runtime tokio would panic.
         tokio::runtime::Handle::try_current().map_err(|_| StreamError::NoRuntime)?;
         if self.timeouts.any() && !has_time_driver() {
             return Err(StreamError::NoTimeDriver);

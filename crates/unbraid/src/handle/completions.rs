@@ -296,6 +296,11 @@ impl Completions {
     }
 
     #[cfg(test)]
+    pub(crate) fn kill_reader(&self) {
+        self.guard.controls.kill_reader();
+    }
+
+    #[cfg(test)]
     pub(crate) fn reader(&self) -> Option<ractor::ActorCell> {
         self.guard.controls.reader()
     }

@@ -56,7 +56,8 @@ struct ChoiceRoute {
 enum Stage {
     /// Handles cannot find the choice. Nobody else reads its log, so what arrives is applied at once.
     New,
-    /// The reader owns the log. Its actor is started if a read after the first one leaves the choice open.
+    /// The reader owns the log. Its actor is started if a read after the first one leaves the choice open, and the reader has an
+    /// actor itself.
     Announced,
     /// The choice actor owns the log, unless it did not start.
     Started,
@@ -230,16 +231,15 @@ impl Outbox {
         });
     }
 
-    /// Takes choices to their next stage: starts the actors of those that stayed open, and returns the logs of new ones in
-    /// order of appearance. If the stream is `over`, no more updates arrive for them, so they need no actor.
+    /// Takes choices to their next stage: starts the actors of those that stayed open, if they have a supervisor, and returns the
+    /// logs of new ones in order of appearance.
     ///
     /// The owners are the reader's and not the outbox's: that may be with a job that outlives the reader.
     pub(super) fn advance(
         &mut self,
-        me: &ActorCell,
+        supervisor: Option<&ActorCell>,
         completion: &Arc<CompletionWriter>,
         owners: &mut Owners,
-        over: bool,
     ) -> Vec<ChoiceLog> {
         let mut new = Vec::new();
         // A choice is listed when it opens, so new slots are in order of appearance.
@@ -252,10 +252,12 @@ impl Outbox {
                 let owner = LogOwner::new(route.log.clone(), Arc::clone(completion));
                 owners.insert(slot, owner);
                 new.push(route.log.clone());
-            } else if !over && let Some(owner) = owners.take(slot) {
+            } else if let Some(supervisor) = supervisor
+                && let Some(owner) = owners.take(slot)
+            {
                 route.stage = Stage::Started;
                 // If the actor does not start, the dropped owner seals the log.
-                route.start_actor(owner, me);
+                route.start_actor(owner, supervisor);
             }
         }
         new
@@ -288,9 +290,14 @@ impl ChoiceRoute {
         }
     }
 
-    fn start_actor(&mut self, owner: LogOwner, me: &ActorCell) {
+    fn start_actor(&mut self, owner: LogOwner, supervisor: &ActorCell) {
         let actor = ChoiceActor::new(owner);
-        let started = start_now(ActorRuntime::spawn_linked(None, actor, (), me.clone()));
+        let started = start_now(ActorRuntime::spawn_linked(
+            None,
+            actor,
+            (),
+            supervisor.clone(),
+        ));
         self.actor = started.map(|(_, handle)| handle);
     }
 }

@@ -14,6 +14,7 @@ use super::{read, soon};
 use crate::{
     Completions, Source,
     control::{CancelOnDrop, Command, CommandReceiver, ReaderControl, ReaderControls},
+    reader::ReaderActor,
     sync::command_queue::CommandQueue,
 };
 
@@ -58,6 +59,42 @@ fn a_reader_that_is_being_started_learns_that_every_handle_is_gone() {
     assert_eq!(poll(&control), Poll::Ready(vec![Command::Abandon]));
 }
 
+/// The actor is being started when the last handle is dropped, so neither the task nor the actor could be ended from outside.
+#[tokio::test]
+async fn a_reader_whose_actor_is_being_started_learns_that_every_handle_is_gone() {
+    let controls = ReaderControls::default();
+    let control = controls.add().unwrap();
+    control.set_task(tokio::spawn(std::future::pending()));
+    let task = control.take_task().expect("recorded");
+    drop(CancelOnDrop { controls });
+    assert_eq!(poll(&control), Poll::Ready(vec![Command::Abandon]));
+    let actor = ReaderActor::start(task).expect("the actor runs");
+    control.set_supervised(actor.clone());
+    assert!(control.reader().is_none(), "nobody is left to kill it");
+    actor.kill();
+}
+
+/// As a task of its own, and as that of an actor.
+#[tokio::test(start_paused = true)]
+async fn the_source_is_dropped_with_the_last_handle_in_every_stage() {
+    for reads in 1..=4 {
+        let mut steps = vec![bytes(content(0, "a"))];
+        for _ in 1..reads {
+            steps.extend([Step::Yield, bytes(content(0, "a"))]);
+        }
+        steps.push(Step::Stall);
+        let source = Script::new(steps);
+        let probe = source.probe();
+        let completions = Completions::from_byte_stream(source);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(completions.reader().is_some(), reads > 1);
+        assert!(!probe.closed());
+        drop(completions);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(probe.closed(), "after {reads} reads");
+    }
+}
+
 #[test]
 fn a_closed_queue_refuses_commands_and_returns_the_unread_ones() {
     let commands = CommandQueue::default();
@@ -86,18 +123,22 @@ fn a_closed_queue_refuses_commands_and_returns_the_unread_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_is_done_before_its_start_is_known_is_not_kept() {
-    let other = read([Step::Stall]);
-    let cell = other.reader().expect("the reader runs");
     let control = Arc::new(ReaderControl::default());
-    control.set_running(cell.clone());
+    assert!(control.take_task().is_none(), "not recorded yet");
+    control.set_task(tokio::spawn(async {}));
+    let task = control.take_task().expect("recorded");
+    let actor = ReaderActor::start(task).expect("the actor runs");
+    control.set_supervised(actor.clone());
     assert!(control.reader().is_some());
     drop(CommandReceiver::new(&control));
     assert!(control.reader().is_none());
-    control.set_running(cell);
+    control.set_supervised(actor);
     assert!(
         control.reader().is_none(),
         "it would keep a dead mailbox alive"
     );
+    control.set_task(tokio::spawn(async {}));
+    assert!(control.take_task().is_none());
     control.send(Command::CancelAll);
     assert!(
         poll(&control).is_pending(),
@@ -107,13 +148,22 @@ async fn a_reader_that_is_done_before_its_start_is_known_is_not_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_killed_reader_refuses_commands() {
-    let completions = read([bytes(content(0, "a")), Step::Stall]);
-    let choice = soon(completions.choice(0)).await.unwrap();
-    completions.reader().expect("the reader runs").kill();
-    assert!(soon(choice.finished()).await.is_err());
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(completions.reader().is_none());
-    choice.cancel();
+    for has_actor in [false, true] {
+        let mut steps = vec![bytes(content(0, "a"))];
+        if has_actor {
+            steps.extend([Step::Yield, bytes(content(0, "a"))]);
+        }
+        steps.push(Step::Stall);
+        let completions = read(steps);
+        let choice = soon(completions.choice(0)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(completions.reader().is_some(), has_actor);
+        completions.kill_reader();
+        assert!(soon(choice.finished()).await.is_err());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(completions.reader().is_none());
+        choice.cancel();
+    }
 }
 
 /// One thread adds sources while another cancels each choice as it appears.

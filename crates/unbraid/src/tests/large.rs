@@ -267,7 +267,7 @@ async fn a_kill_while_a_large_event_is_decoded_ends_all_waits_at_once() {
     let completions = Completions::from_byte_stream(source);
     let choice = soon(completions.choice(0)).await.unwrap();
     soon(gate.reached(1)).await;
-    completions.reader().expect("the stream is open").kill();
+    completions.kill_reader();
     // The job still waits. Paused time does not advance, so an endless wait would hang the test, too.
     assert_eq!(outcome(&choice).await.end.as_str(), "lost");
     assert!(matches!(completions.closed().await, Err(StreamError::Lost)));

@@ -120,6 +120,8 @@ async fn after_a_panic_of_the_machine_the_next_event_wakes_every_waiter() {
     let steps = [
         bytes(content(0, "a")),
         pause(),
+        bytes(content(0, "a")),
+        pause(),
         bytes(content(0, "a")), // starts the actor, which applies what is pending then
         pause(),
         bytes(content(0, crate::state::batch::PANIC)),
