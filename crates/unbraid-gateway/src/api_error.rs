@@ -56,10 +56,16 @@ errors! {
         "the body is not a JSON object in UTF-8";
     N_TOO_LARGE = BAD_REQUEST, "invalid_request_error", "n_too_large",
         "the request asks for more choices than this gateway allows", param "n";
+    INVALID_HTTP = BAD_REQUEST, "invalid_request_error", "invalid_http",
+        "the head of the request is not valid HTTP";
+    URI_TOO_LONG = URI_TOO_LONG, "invalid_request_error", "uri_too_long",
+        "the path of the request is too long";
+    HEAD_TOO_LARGE = REQUEST_HEADER_FIELDS_TOO_LARGE, "invalid_request_error", "head_too_large",
+        "the request has more header fields, or a longer head, than this gateway allows";
     INVALID_HEADER = BAD_REQUEST, "invalid_request_error", "invalid_header",
         "the value of an X-Stream header is not valid";
     BAD_IDEMPOTENCY_KEY = BAD_REQUEST, "invalid_request_error", "bad_idempotency_key",
-        "the idempotency key is not 1 to 255 visible ASCII characters";
+        "the idempotency key is not one value of 1 to 255 visible ASCII characters";
     BAD_CURSOR = BAD_REQUEST, "invalid_request_error", "bad_cursor",
         "the cursor is not a decimal number below 2^63";
     INVALID_PARAMETER = BAD_REQUEST, "invalid_request_error", "invalid_parameter",

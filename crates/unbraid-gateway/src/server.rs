@@ -1,5 +1,6 @@
 //! Serves a gateway on a socket: HTTP/1.1, HTTP/2 and TLS on one port, and an end that does not wait for readers forever.
 
+mod bare_errors;
 mod connection;
 mod guarded_io;
 mod guarded_writes;

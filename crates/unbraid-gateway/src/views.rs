@@ -84,6 +84,7 @@ impl Views {
         if !status.meta().is_some_and(may_read) {
             return Err(ApiError::STREAM_NOT_FOUND);
         }
+        let status = self.seal_if_lost(id, status).await;
         let (meta, tail, expires) = match status {
             LogStatus::Running { meta, tail, .. } => (meta, tail, None),
             LogStatus::Ended {
@@ -101,6 +102,26 @@ impl Views {
             caught_up.await.map_err(|error| self.failed(error))?;
         }
         Ok(Found { view, expires })
+    }
+
+    /// Seals a stream whose producer is lost, and returns its status. The copy that readers share does the same, but a client
+    /// that only polls has none that lasts for as long as a lease.
+    async fn seal_if_lost(&self, id: &StreamId, status: LogStatus) -> LogStatus {
+        let is_running = matches!(status, LogStatus::Running { .. });
+        if !is_running || self.memory.is_some() || self.is_read(id) {
+            return status;
+        }
+        match timeout(LOG_TIMEOUT, self.store.seal_lost(id)).await {
+            Ok(Ok(sealed)) if sealed != LogStatus::Unknown => sealed,
+            // It is running as far as is known, and the next request asks again.
+            Ok(Ok(_) | Err(_)) | Err(_) => status,
+        }
+    }
+
+    /// Whether a stream has a view, which follows its log.
+    fn is_read(&self, id: &StreamId) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(id).is_some_and(|view| view.strong_count() > 0)
     }
 
     /// The status of a stream. One that the log does not know is looked up again while the log may lack streams, because a

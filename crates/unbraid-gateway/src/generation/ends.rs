@@ -1,6 +1,6 @@
 //! How a generation ends, and what its log is sealed with.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Event, LogError, StreamEnd};
 
@@ -8,6 +8,7 @@ use super::{
     Generation, rewrite,
     tracker::{Role, TrackedChoice},
 };
+use crate::view::error_object;
 
 impl Generation {
     /// All choices that have appeared.
@@ -119,18 +120,4 @@ pub(super) fn end_of_log(error: &LogError) -> End {
         LogError::Expired | LogError::Unknown => End::Cancelled,
         _ => End::ServerError,
     }
-}
-
-/// The error object of a stream that failed.
-fn error_object(end: End) -> Value {
-    let message = match end {
-        End::Interrupted => "the upstream's answer ended before it was complete",
-        End::ServerError => "the upstream or the log reported an error",
-        End::Transport => "the connection to the upstream failed",
-        End::TimedOut => "the upstream was silent for too long",
-        End::LimitExceeded => "the answer is larger than this gateway allows",
-        End::ProducerLost => "the gateway that read the answer was lost",
-        _ => "the answer was lost",
-    };
-    json!({ "message": message, "type": "stream_error", "param": null, "code": end.as_str() })
 }

@@ -1,5 +1,7 @@
 //! The whole answer of a stream, for a client that asked for JSON.
 
+mod upstream_error;
+
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -25,7 +27,11 @@ pub(super) async fn wait(
         None => return Err(ApiError::LOG_UNAVAILABLE),
     };
     if end.end.is_error() {
-        return Ok(failure(&end));
+        let reported = (end.end == End::ServerError).then(|| view.upstream_error());
+        let reported = reported
+            .flatten()
+            .and_then(|data| upstream_error::response(&data));
+        return Ok(reported.unwrap_or_else(|| failure(&end)));
     }
     let body = json(gateway, Arc::clone(view), Target::Combined, false).await?;
     Ok((StatusCode::OK, body))

@@ -40,14 +40,9 @@ pub(super) async fn cancel_choice(
     let known = found.view.choice_end(index)?;
     let has_ended = found.view.journal().end().is_some();
     if known.is_some() || has_ended {
-        // Each choice of a fan-out has an upstream of its own, which ends with it.
-        let is_fan_out = found.view.meta().fan_out || gateway.inner.streams.has_fanned_out(&id);
-        let upstream = upstream_after(has_ended || is_fan_out);
-        return Ok(cancelled_response(
-            index,
-            known.unwrap_or(End::Cancelled),
-            upstream,
-        ));
+        let end = known.unwrap_or(End::Cancelled);
+        let upstream = upstream_of_ended(&gateway, &id, &found.view);
+        return Ok(cancelled_response(index, end, upstream));
     }
     let confirmed = request_cancel(&gateway, &id, Some(index)).await?;
     let upstream = match confirmed {
@@ -56,7 +51,7 @@ pub(super) async fn cancel_choice(
             matches!(view.choice_end(index), Ok(Some(_))) || view.journal().end().is_some()
         })
         .await
-        .then_some(UpstreamState::continues),
+        .then(|| upstream_of_ended(&gateway, &id, &found.view)),
     };
     // This gateway's copy of a log in another process may lack what the producer has just confirmed.
     let end = found.view.choice_end(index)?;
@@ -158,8 +153,11 @@ pub(super) async fn ended(view: &Arc<StreamView>) {
     while let Some(Ok(_)) = StreamExt::next(&mut records).await {}
 }
 
-fn upstream_after(has_ended: bool) -> UpstreamState {
-    if has_ended {
+/// The state of the upstream of a choice that has ended, as the log shows it to every gateway.
+fn upstream_of_ended(gateway: &Gateway, id: &StreamId, view: &StreamView) -> UpstreamState {
+    // Each choice of a fan-out has an upstream of its own, which ends with it.
+    let is_fan_out = view.meta().fan_out || gateway.inner.streams.has_fanned_out(id);
+    if is_fan_out || view.journal().end().is_some() || view.is_closed_by_cancels() {
         UpstreamState::closed
     } else {
         UpstreamState::continues

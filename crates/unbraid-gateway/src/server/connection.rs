@@ -36,6 +36,7 @@ use tower_service::Service;
 
 use super::{
     MaybeTls, Tls,
+    bare_errors::BareErrors,
     guarded_io::GuardedIo,
     guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
@@ -192,11 +193,11 @@ impl Connection {
                 }))
             }
         });
-        let io = TokioIo::new(io);
         Some(if is_http2 {
-            let connection = Box::pin(http2().serve_connection(io, service));
+            let connection = Box::pin(http2().serve_connection(TokioIo::new(io), service));
             drive(connection, http2::Connection::graceful_shutdown, drained).boxed()
         } else {
+            let io = TokioIo::new(BareErrors::new(io));
             let connection = Box::pin(http1().serve_connection(io, service));
             drive(connection, http1::Connection::graceful_shutdown, drained).boxed()
         })

@@ -19,7 +19,7 @@ use super::{
 };
 
 /// About how many bytes one frame has. A much longer event is divided.
-const FRAME_BYTES: usize = 64 * 1024;
+pub(super) const FRAME_BYTES: usize = 64 * 1024;
 
 /// How many batches without an event of the view are read in one poll: a megabyte.
 const MAX_EMPTY_BATCHES: usize = 16;
@@ -302,26 +302,14 @@ impl ViewReader {
 
     /// Writes the upstream's error event, which may be a good deal before the end of the choice.
     fn write_upstream_error(&self, seq: Seq, frame: &mut Frame) {
-        let mut reader = self.view.journal().reader(seq.previous());
-        let from = reader.next_seq();
-        let mut data = Vec::new();
-        while let Ok(batch) = reader.read(FRAME_BYTES)
-            && !batch.records.is_empty()
-        {
-            let events = batch.records.iter().flat_map(Record::events);
-            for (number, event) in events.skip_while(|(number, _)| *number < from) {
-                data.extend_from_slice(event.payload().unwrap_or_default());
-                if number == seq {
-                    return frame.event(seq, event.name(), &data);
-                }
+        match self.view.error_event(seq) {
+            Some((name, data)) => frame.event(seq, name.as_deref(), &data),
+            // The journal contains the event, because its number is from there.
+            None => {
+                let event = terminal::error_event(End::ServerError);
+                frame.event(seq, None, event.as_bytes());
             }
         }
-        // The journal contains the event, because its number is from there.
-        frame.event(
-            seq,
-            None,
-            terminal::error_event(End::ServerError).as_bytes(),
-        );
     }
 
     /// The last chunk of a choice that was cancelled before it appeared.

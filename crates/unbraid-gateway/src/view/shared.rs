@@ -14,7 +14,8 @@ use unbraid_core::{ChoiceIndex, Config};
 use unbraid_log::{End, Event, Follower, Journal, Meta, Record, Seq, StreamEnd};
 
 use super::{
-    Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, track::Track,
+    Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, reader::FRAME_BYTES,
+    track::Track,
 };
 
 /// One stream as this gateway reads it. There is one for each stream; all its readers share it.
@@ -193,6 +194,44 @@ impl StreamView {
             end,
         });
         Ok(assemble::response(self, target, tail, state))
+    }
+
+    /// The data of the error event with which the upstream has ended the stream, if it did.
+    pub(crate) fn upstream_error(&self) -> Option<Vec<u8>> {
+        let seq = self.track().error?;
+        self.error_event(seq).map(|(_, data)| data)
+    }
+
+    /// The upstream's error event with this number, whose data may be split over several records: its name and its data.
+    pub(super) fn error_event(&self, seq: Seq) -> Option<(Option<String>, Vec<u8>)> {
+        let mut reader = self.journal.reader(seq.previous());
+        let from = reader.next_seq();
+        let mut data = Vec::new();
+        while let Ok(batch) = reader.read(FRAME_BYTES)
+            && !batch.records.is_empty()
+        {
+            let events = batch.records.iter().flat_map(Record::events);
+            for (number, event) in events.skip_while(|(number, _)| *number < from) {
+                data.extend_from_slice(event.payload().unwrap_or_default());
+                if number == seq {
+                    return Some((event.name().map(str::to_owned), data));
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether cancels have left no choice open. Its producer then closes the upstream.
+    pub(crate) fn is_closed_by_cancels(&self) -> bool {
+        let track = self.track();
+        let mut ends = track.choices.values().map(|choice| choice.end);
+        let any_cancelled = ends
+            .clone()
+            .any(|end| matches!(end, Some((_, End::Cancelled))));
+        let expected = self.meta.n.unwrap_or(1);
+        any_cancelled
+            && ends.all(|end| end.is_some())
+            && (0..expected).all(|index| track.choices.contains_key(&ChoiceIndex(index)))
     }
 
     /// The usage so far, as JSON text.

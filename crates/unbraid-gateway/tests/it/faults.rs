@@ -34,6 +34,13 @@ async fn ends_as(
         .await;
     assert_eq!(again, events);
     let last = events.last().unwrap();
+    if last.data.contains("stream_error") {
+        assert_eq!(
+            status["error"],
+            last.json()["error"],
+            "one end has one text"
+        );
+    }
     let path = format!("/v1/streams/{id}/events");
     let cursor = last.id.unwrap().to_string();
     let response = send(gateway.get(&path).header("last-event-id", cursor)).await;

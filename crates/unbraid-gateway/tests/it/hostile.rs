@@ -76,6 +76,40 @@ async fn a_head_of_more_than_64_kib_is_refused() {
 }
 
 #[tokio::test]
+async fn a_head_that_cannot_be_read_is_answered_with_the_body_of_an_error() {
+    let upstream = Upstream::steps(Vec::new()).await;
+    let gateway = start(&upstream).await;
+    let fields = |number: usize| "x: 1\r\n".repeat(number - 1);
+    let heads = [
+        (
+            format!(
+                "GET /healthz HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
+                fields(101)
+            ),
+            431,
+            "head_too_large",
+        ),
+        ("NONSENSE\r\n\r\n".to_owned(), 400, "invalid_http"),
+        (
+            "GET /healthz HTTP/1.1\r\nb ad: 1\r\n\r\n".to_owned(),
+            400,
+            "invalid_http",
+        ),
+    ];
+    for (head, status, code) in heads {
+        let answer = answer(raw(&gateway, head.as_bytes()).await).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("content-type: application/json"), "{head}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["error"]["code"], code);
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_is_declared_too_long_is_not_read() {
     let upstream = Upstream::steps(Vec::new()).await;
     let gateway = start(&upstream).await;

@@ -60,6 +60,22 @@ async fn twenty_requests_with_one_key_are_one_upstream_request() {
 }
 
 #[tokio::test]
+async fn two_different_keys_in_one_request_are_refused() {
+    let upstream = Upstream::script(|_, _| answer()).await;
+    let gateway = start(&upstream).await;
+    let keyed = |first: &str, second: &str| {
+        let post = gateway.post(request(1)).header("idempotency-key", first);
+        send(post.header("idempotency-key", second))
+    };
+    let response = keyed("one", "two").await;
+    assert_eq!(response.status(), 400);
+    assert_eq!(error_code(response).await, "bad_idempotency_key");
+    assert_eq!(upstream.seen().len(), 0);
+    assert_eq!(keyed("one", "one").await.status(), 200);
+    assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
 async fn a_key_attaches_in_every_form_and_after_a_cursor() {
     let upstream = Upstream::script(|_, _| answer()).await;
     let gateway = start(&upstream).await;

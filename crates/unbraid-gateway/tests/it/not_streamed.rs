@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Json, Upstream, json_body, request, send, start};
+use crate::support::{Json, Upstream, chunk, json_body, request, send, start, stream_of};
 
 #[tokio::test]
 async fn respond_async_keeps_a_whole_answer_as_a_stream() {
@@ -35,4 +35,31 @@ async fn respond_async_reports_json_without_choices_as_a_refusal() {
     let ended = gateway.ended(status["id"].as_str().unwrap()).await;
     assert_eq!(ended["end"], "refused");
     assert_eq!(ended["error"]["code"], "quota");
+}
+
+#[tokio::test]
+async fn an_error_of_the_upstream_inside_its_answer_is_that_of_the_aggregate() {
+    let check = async |error: Value, status: u16, expected: Value| {
+        let events = [chunk(0, "a"), error.to_string()];
+        let upstream = Upstream::steps(stream_of(&events)).await;
+        let gateway = start(&upstream).await;
+        let body = json!({"model": "m", "messages": []});
+        let post = gateway
+            .post(body.to_string())
+            .header("idempotency-key", "k");
+        let replayed = post.try_clone().unwrap();
+        for post in [post, replayed] {
+            let response = send(post).await;
+            assert_eq!(response.status(), status);
+            assert_eq!(response.value().await["error"], expected);
+        }
+    };
+    let limited = json!({"message": "slow down", "type": "requests", "param": null, "code": "rate_limit_exceeded"});
+    check(json!({"error": limited}), 429, limited).await;
+    check(
+        json!({"error": {"message": "overloaded", "code": 503}}),
+        503,
+        json!({"message": "overloaded", "type": "api_error", "param": null, "code": 503}),
+    )
+    .await;
 }

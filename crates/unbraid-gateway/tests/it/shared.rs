@@ -224,6 +224,27 @@ async fn any_gateway_cancels_a_choice_and_then_all() {
 }
 
 #[tokio::test]
+async fn any_gateway_says_whether_a_cancel_has_closed_the_upstream() {
+    let pair = pair(silent().await).await;
+    let cancel = async |id: &str, index: u32| {
+        let path = path(id, &format!("/choices/{index}"));
+        let response = send(pair.b.method(Method::DELETE, &path)).await;
+        response.value().await["upstream"].clone()
+    };
+    let (id, mut post) = pair.a.create(2).await;
+    post.until("\"b\"").await;
+    assert_eq!(cancel(&id, 1).await, "continues");
+    assert_eq!(cancel(&id, 0).await, "closed");
+    // Each choice of a fan-out has an upstream of its own.
+    let post = pair.a.post(request(2)).header("x-stream-fan-out", "always");
+    let mut post = Reader::new(send(post).await);
+    let id = post.header("x-stream-id").unwrap().to_owned();
+    post.until("\"index\":1").await.until("\"index\":0").await;
+    assert_eq!(cancel(&id, 1).await, "closed");
+    assert_eq!(pair.b.status(&id).await["state"], "running");
+}
+
+#[tokio::test]
 async fn a_cancel_that_the_log_does_not_confirm_within_a_second_is_202() {
     let pair = patient_pair(silent().await).await;
     let (id, mut post) = pair.a.create(2).await;

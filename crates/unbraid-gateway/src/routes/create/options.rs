@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use unbraid_log::Seq;
 
 use crate::{
@@ -60,12 +60,29 @@ impl RequestOptions {
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ApiError> {
-    let value = headers.get(name).map(|value| value.to_str());
+    let value = single(headers, name).map_err(|_| ApiError::INVALID_HEADER)?;
     value
+        .map(HeaderValue::to_str)
         .transpose()
         .map(|value| value.map(str::trim))
         .map_err(|_| ApiError::INVALID_HEADER)
 }
+
+/// The value of a header that may be repeated, as long as it says the same.
+fn single<'h>(
+    headers: &'h HeaderMap,
+    name: &str,
+) -> Result<Option<&'h HeaderValue>, Contradicting> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.any(|value| Some(value) != first) {
+        return Err(Contradicting);
+    }
+    Ok(first)
+}
+
+/// A header with several different values. To follow one of them would be a guess.
+struct Contradicting;
 
 /// `Prefer: respond-async`, among other preferences (RFC 7240).
 fn prefers_async(headers: &HeaderMap) -> bool {
@@ -79,7 +96,8 @@ fn prefers_async(headers: &HeaderMap) -> bool {
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get("idempotency-key") else {
+    let value = single(headers, "idempotency-key").map_err(|_| ApiError::BAD_IDEMPOTENCY_KEY)?;
+    let Some(value) = value else {
         return Ok(None);
     };
     let is_visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
@@ -98,7 +116,7 @@ fn parse_seconds(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderName;
 
     use super::*;
 
@@ -145,5 +163,22 @@ mod tests {
             let error = parse(&[("idempotency-key", key)]).unwrap_err();
             assert_eq!(error, ApiError::BAD_IDEMPOTENCY_KEY, "{key:?}");
         }
+    }
+    #[test]
+    fn headers_that_contradict_each_other_are_refused() {
+        let check = |name, values: [&'static str; 2], expected| {
+            let parsed = parse(&values.map(|value| (name, value)));
+            assert_eq!(parsed.err(), expected, "{name} {values:?}");
+        };
+        let refused = Some(ApiError::BAD_IDEMPOTENCY_KEY);
+        check("idempotency-key", ["one", "two"], refused);
+        check("idempotency-key", ["one", ""], refused);
+        check("idempotency-key", ["one", "one"], None);
+        let refused = Some(ApiError::INVALID_HEADER);
+        check("x-stream-durability", ["replay", "live"], refused);
+        check("x-stream-fan-out", ["always", "native"], refused);
+        check("x-stream-orphan-after", ["1", "2"], refused);
+        check("x-stream-orphan-after", ["1", "1"], None);
+        check("prefer", ["wait=5", "respond-async"], None);
     }
 }

@@ -8,9 +8,10 @@ use super::{
 use crate::view::Part;
 
 /// The fields of a delta that contain reasoning, and those that only repeat it in another form.
-const REASONING: [&str; 6] = [
+const REASONING: [&str; 7] = [
     "reasoning_content",
     "reasoning",
+    "reasoning_text",
     "thinking",
     "thinking_content",
     "thought",

@@ -194,6 +194,20 @@ async fn the_readers_of_a_gateway_that_dies_end_as_producer_lost() {
     );
 }
 
+/// A client that only polls gets the end, too, although each of its requests is shorter than a lease.
+#[tokio::test]
+async fn the_status_of_a_stream_whose_gateway_died_ends_as_producer_lost() {
+    let pair = pair(silent().await).await;
+    let (id, mut post) = pair.a.create(2).await;
+    post.until("\"b\"").await;
+    pair.logs[0].set(Fault::Down);
+    drop(pair.a);
+    let status = pair.b.ended(&id).await;
+    assert_eq!(status["end"], "producer_lost");
+    assert_eq!(status["error"]["code"], "producer_lost");
+    assert!(status["expires"].is_u64());
+}
+
 /// A producer that was suspended past its lease.
 #[tokio::test]
 async fn a_fenced_producer_closes_its_upstream_and_its_readers_get_the_logs_end() {
