@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use redis::Value;
 use unbraid_log::{Claim, ClaimKey, LogError, StreamId};
 
 use crate::{
-    entry::foreign,
+    entry::{array, bytes, foreign},
     inner::{Inner, millis},
     script::{CLAIM, KEEP_CLAIM, RELEASE_CLAIM, Request, Script},
 };
@@ -47,6 +48,13 @@ fn decode(value: &[u8]) -> Result<(StreamId, [u8; 32]), LogError> {
     }
 }
 
+/// The claim of another id.
+struct Held {
+    value: Bytes,
+    /// Whether its holder has renewed its lease, or needs none.
+    is_alive: bool,
+}
+
 impl Inner {
     fn claim_request(&self, script: &'static Script, key: &ClaimKey) -> Request {
         let [claim, lease] = self.keys.claim_and_lease(key);
@@ -54,28 +62,45 @@ impl Inner {
     }
 
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
-        let lease = self.options.lease;
-        // While the server did not answer, the holder could not renew. It does so within a third of a lease. A request that waits
-        // for the key asks often enough.
-        let has_contact = self.link.has_answered_for(lease / 2);
-        let may_judge = has_contact && !self.link.has_recovered_within(lease);
+        let mut void = Bytes::new();
+        loop {
+            // Not in one request: it may arrive late, when the lease has expired because nobody could renew it.
+            let Some(held) = self.try_claim(key, id, &void).await? else {
+                return Ok(Claim::Acquired);
+            };
+            if held.is_alive || held.value == void || !self.may_judge() {
+                let (id, fingerprint) = decode(&held.value)?;
+                return Ok(Claim::Held { id, fingerprint });
+            }
+            void = held.value;
+        }
+    }
+
+    /// Claims a key that nobody has, or the claim of another id that is known to be void. Returns the claim that stands.
+    async fn try_claim(
+        &self,
+        key: &ClaimKey,
+        id: &StreamId,
+        void: &[u8],
+    ) -> Result<Option<Held>, LogError> {
         let request = self
             .claim_request(&CLAIM, key)
             .arg(encode(Kind::Pending, key, id))
             .arg(id.as_str())
             .arg(millis(self.options.claim_pending))
-            .arg(millis(lease))
-            .arg(i32::from(may_judge));
+            .arg(millis(self.options.lease))
+            .arg(void);
         // Each attempt writes, so the replicas that confirm it have the earlier ones.
         let replicas = self.options.replicas;
-        match self.link.call_confirmed(&request, replicas).await? {
-            Value::Nil => Ok(Claim::Acquired),
-            Value::BulkString(value) => {
-                let (id, fingerprint) = decode(&value)?;
-                Ok(Claim::Held { id, fingerprint })
-            }
-            _ => Err(foreign("the claim's answer")),
+        let answer = self.link.call_confirmed(&request, replicas).await?;
+        if answer == Value::Nil {
+            return Ok(None);
         }
+        let [value, is_alive] = array(answer)?;
+        Ok(Some(Held {
+            value: bytes(value)?,
+            is_alive: is_alive == Value::Int(1),
+        }))
     }
 
     /// Keeps the claim of a stream that is opened, for this long.

@@ -1,16 +1,9 @@
 //! Commands between gateways: each gateway reads one stream of its own.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use redis::Value;
-use tokio::{
-    task::AbortHandle,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{
     Command, LogError, LogStatus, StreamId,
@@ -19,6 +12,7 @@ use unbraid_log::{
 
 use crate::{
     address::Address,
+    background::Background,
     entry::{array, bytes, parse_fields, parse_streams},
     error::Failure,
     inner::{DAY, Inner, millis},
@@ -42,40 +36,30 @@ type Received = (StreamId, Command);
 pub(crate) struct Inbox {
     queue: CommandQueue,
     /// Runs since commands were first requested.
-    task: Mutex<Option<AbortHandle>>,
+    task: Background,
 }
 
 impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
             queue: CommandQueue::new(BATCH),
-            task: Mutex::new(None),
+            task: Background::default(),
         }
     }
 
     /// The commands to a key, which are read from the first call on. If the runtime of that call was shut down, they are read
     /// in that of this one.
     fn start(&self, address: &Arc<Address>, key: String) -> &CommandQueue {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        if task.as_ref().is_none_or(AbortHandle::is_finished) {
+        self.task.ensure(|| {
             let reader = InboxReader {
                 address: Arc::clone(address),
                 key,
                 sender: self.queue.sender(),
                 delivered: HashSet::new(),
             };
-            *task = Some(tokio::spawn(reader.run()).abort_handle());
-        }
+            reader.run()
+        });
         &self.queue
-    }
-}
-
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = task {
-            task.abort();
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use unbraid_log::{End, LogError, LogStatus, Meta, StreamEnd, StreamId, internal:
 
 use crate::{
     RedisOptions,
+    background::Background,
     entry::{
         Content, Entry, EntryId, Header, array, bytes, foreign, integer, parse_fields, parse_id,
     },
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) warnings: Vec<String>,
     pub(crate) hub: Hub,
     pub(crate) inbox: Inbox,
+    pub(crate) heartbeat: Background,
 }
 
 /// Limits a call of several requests, of which each has a limit of its own.
@@ -156,14 +158,27 @@ impl Inner {
         }
     }
 
+    /// Asks the server regularly from now on, as long as the log exists.
+    pub(crate) fn keep_in_contact(&self) {
+        self.heartbeat
+            .ensure(|| self.link.clone().keep_in_contact(self.keys.clone()));
+    }
+
+    /// Whether a lease that has expired proves that nobody renews it. While the server did not answer nobody could, and after that
+    /// holders get the time: they renew within a third of a lease.
+    pub(crate) fn may_judge(&self) -> bool {
+        self.keep_in_contact();
+        let lease = self.options.lease;
+        self.link.has_answered_for(lease / 2) && !self.link.has_recovered_within(lease)
+    }
+
     pub(crate) async fn seal_lost(&self, id: &StreamId) -> Result<LogStatus, LogError> {
         // First, because nothing is written into a log that this version cannot read.
         let found = self.find(id).await?;
         let LogStatus::Running { meta, .. } = &found.status else {
             return Ok(found.status);
         };
-        // While the server did not answer, a living producer could not renew.
-        if found.has_lease || self.link.has_recovered_within(self.options.lease) {
+        if found.has_lease || !self.may_judge() {
             return Ok(found.status);
         }
         let lost = StreamEnd::new(End::ProducerLost);

@@ -65,6 +65,11 @@ impl Keys {
         format!("{}:commands:{gateway}", self.prefix)
     }
 
+    /// The key of this gateway that never exists.
+    pub(crate) fn present(&self) -> String {
+        format!("{}:present:{}", self.prefix, self.gateway)
+    }
+
     /// The key by which a blocked connection of this gateway learns that it has to read another stream.
     pub(crate) fn wake(&self, shard: u64) -> String {
         format!("{}:wake:{}:{shard}", self.prefix, self.gateway)

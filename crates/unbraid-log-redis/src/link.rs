@@ -7,6 +7,7 @@
 mod attempts;
 mod confirm;
 mod contact;
+mod heartbeat;
 mod slots;
 
 use std::{
@@ -78,7 +79,8 @@ impl Live {
     }
 }
 
-/// The connections for all requests that do not block.
+/// The connections for all requests that do not block. Clones share them.
+#[derive(Clone)]
 pub(crate) struct Link {
     address: Arc<Address>,
     slots: Arc<Mutex<Slots>>,

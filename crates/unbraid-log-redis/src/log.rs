@@ -11,6 +11,7 @@ use unbraid_log::{
 use crate::{
     ConnectError, RedisOptions,
     address::Address,
+    background::Background,
     error::Failure,
     hub::Hub,
     inbox::Inbox,
@@ -85,9 +86,11 @@ impl RedisLog {
             keys,
             hub: Hub::new(options.lease),
             inbox: Inbox::new(),
+            heartbeat: Background::default(),
             options,
             warnings,
         };
+        inner.keep_in_contact();
         Ok(Self {
             inner: Arc::new(inner),
         })

@@ -1,12 +1,15 @@
--- KEYS: a claim and its lease. ARGV: its value, the id, milliseconds of the claim and of the lease, whether a lease may be judged.
--- Returns the value of another id's claim.
+-- KEYS: a claim and its lease. ARGV: its value, the id, milliseconds of the claim and of the lease, the value of a claim that is void.
+-- Returns the value of another id's claim, and whether it is alive.
 local held = redis.call('GET', KEYS[1])
 local is_own = held and string.sub(held, 34) == ARGV[2]
 -- A claim whose stream is open has no lease, and needs none.
 local is_pending = held and string.byte(held) == 2
 if held and not is_own then
-  if not is_pending or ARGV[5] ~= '1' or redis.call('EXISTS', KEYS[2]) == 1 or is_young(ARGV[4]) then
-    return held
+  if not is_pending or redis.call('EXISTS', KEYS[2]) == 1 or is_young(ARGV[4]) then
+    return {held, 1}
+  end
+  if ARGV[5] ~= held then
+    return {held, 0}
   end
 end
 if is_own and not is_pending then
