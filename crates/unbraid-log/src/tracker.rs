@@ -10,7 +10,7 @@ use std::{fmt, marker::PhantomData};
 
 use serde::de::IgnoredAny;
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, Config, EventIndex, Limits, Metadata, StreamError, Update,
+    ChoiceEnd, ChoiceIndex, Config, EventIndex, Limits, Metadata, ServerError, StreamError, Update,
     internal::{Decoder, Frame, FrameError, FrameKind, FrameLimits, Framer, Router},
 };
 
@@ -71,8 +71,13 @@ pub trait ChunkText {
     /// The last chunk of a cancelled choice.
     fn cancelled(identity: &Identity, choice: ChoiceIndex) -> String;
 
-    /// The last chunk of the only choice of a body that failed.
-    fn failed(identity: &Identity, choice: ChoiceIndex, end: End) -> String;
+    /// The last chunk of the only choice of a body that failed, and what its server said of that.
+    fn failed(
+        identity: &Identity,
+        choice: ChoiceIndex,
+        end: End,
+        error: Option<&ServerError>,
+    ) -> String;
 
     /// A chunk of a body with one choice, as that of another choice. `None` drops it.
     fn merged(payload: &[u8], choice: ChoiceIndex, first: &Metadata) -> Option<String>;
@@ -279,13 +284,22 @@ impl<C: ChunkText> Tracker<C> {
         if let Role::Single(index) = self.role
             && let Some(end) = self.routed.new_failure()
         {
-            let chunk = C::failed(identity, index, end);
+            let chunk = C::failed(identity, index, end, self.server_error());
             log.push(&Event::Synthetic {
                 choices: (&[index][..]).into(),
                 payload: chunk.as_bytes(),
             });
         }
         self.routed.write_ends(log);
+    }
+
+    /// The error that the server reported inside the body, which has ended it.
+    #[must_use]
+    pub fn server_error(&self) -> Option<&ServerError> {
+        match self.router.closed() {
+            Some(Err(StreamError::Server(error))) => Some(error),
+            _ => None,
+        }
     }
 
     /// Whether silence ends a choice.

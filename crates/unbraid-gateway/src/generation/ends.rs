@@ -1,7 +1,7 @@
 //! How a generation ends, and what its log is sealed with.
 
 use serde_json::Value;
-use unbraid_core::ChoiceIndex;
+use unbraid_core::{ChoiceIndex, ServerError};
 use unbraid_log::{End, Event, LogError, StreamEnd};
 
 use super::{
@@ -68,7 +68,9 @@ impl Generation {
         self.registration.end = end;
         let error = match self.refused.take() {
             Some(error) => Some(error.0),
-            None => end.is_error().then(|| error_object(end).to_string()),
+            None => end
+                .is_error()
+                .then(|| error_object(end, self.server_error()).to_string()),
         };
         let usage = (!usage.is_null()).then(|| usage.to_string());
         let end = StreamEnd::new(end).with_error(error).with_usage(usage);
@@ -76,6 +78,12 @@ impl Generation {
         if let Some(end) = self.keeper.seal(end).await {
             self.registration.end = end;
         }
+    }
+
+    /// What an upstream reported inside its answer. Of a fan-out it is the first request's that did.
+    fn server_error(&self) -> Option<&ServerError> {
+        let mut parts = self.parts.iter();
+        parts.find_map(|part| part.tracker.server_error())
     }
 
     /// The usage of all bodies.

@@ -1,6 +1,6 @@
 //! Follows one upstream body with the core's own machinery, and cuts its chunks as text.
 
-use unbraid_core::{ChoiceIndex, Metadata};
+use unbraid_core::{ChoiceIndex, Metadata, ServerError};
 pub(super) use unbraid_log::internal::{Identity, Role, TrackedChoice};
 use unbraid_log::{
     End,
@@ -28,8 +28,13 @@ impl ChunkText for TextChunks {
         Self::of(identity).cancelled(choice)
     }
 
-    fn failed(identity: &Identity, choice: ChoiceIndex, end: End) -> String {
-        Self::of(identity).failed(choice, end)
+    fn failed(
+        identity: &Identity,
+        choice: ChoiceIndex,
+        end: End,
+        error: Option<&ServerError>,
+    ) -> String {
+        Self::of(identity).failed(choice, end, error)
     }
 
     fn merged(payload: &[u8], choice: ChoiceIndex, first: &Metadata) -> Option<String> {

@@ -125,7 +125,7 @@ fn write_status(gateway: &Gateway, id: &StreamId, found: &Found, running: &str) 
     // A stream that another gateway has sealed as lost has no error of its producer.
     let error = raw(end.and_then(|end| end.error.as_deref())).or_else(|| {
         let end = end.filter(|end| end.end.is_error())?;
-        serde_json::value::to_raw_value(&view::error_object(end.end)).ok()
+        serde_json::value::to_raw_value(&view::error_object(end.end, None)).ok()
     });
     let body = StatusObject {
         id: id.as_str(),

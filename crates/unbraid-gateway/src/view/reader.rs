@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde_json::{Value, json};
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{Batch, End, Event, JournalReader, LogError, Record, Seq};
 
@@ -293,11 +294,25 @@ impl ViewReader {
                 frame.event_without_id(self.cancelled_chunk().as_bytes());
                 frame.event(id, None, terminal::DONE);
             }
-            Terminal::Error(_, end) => frame.event(id, None, terminal::error_event(end).as_bytes()),
+            Terminal::Error(_, end) => frame.event(id, None, self.error_data(end).as_bytes()),
             Terminal::UpstreamError(_) => self.write_upstream_error(id, frame),
         }
         self.last_id = id;
         self.has_ended = true;
+    }
+
+    /// The event of an end that is an error. That of the whole stream has the text that its status has.
+    fn error_data(&self, end: End) -> String {
+        let of_stream = match self.view.journal().end() {
+            Some(Ok(last)) if self.target == Target::Combined && last.end == end => last.error,
+            _ => None,
+        };
+        let error = of_stream.filter(|_| end == End::ServerError);
+        let error = error.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        match error {
+            Some(error) => json!({ "error": error }).to_string(),
+            None => terminal::error_event(end),
+        }
     }
 
     /// Writes the upstream's error event, which may be a good deal before the end of the choice.

@@ -1,7 +1,10 @@
 //! How a view ends: with `[DONE]` or with one error, each with an id of its own.
 
 use serde_json::{Value, json};
+use unbraid_core::ServerError;
 use unbraid_log::{End, Seq};
+
+use crate::limits::MAX_REFUSAL_BYTES;
 
 /// The last event of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,14 +61,17 @@ pub(super) const DONE: &[u8] = b"[DONE]";
 
 /// The event of an end that is an error.
 pub(super) fn error_event(end: End) -> String {
-    json!({ "error": error_object(end) }).to_string()
+    json!({ "error": error_object(end, None) }).to_string()
 }
 
-/// The error of an end, in OpenAI's shape. The text is the same on every gateway.
-pub(crate) fn error_object(end: End) -> Value {
+/// The error of an end, in OpenAI's shape: with the message of the upstream, if it reported one, or with a text that is the same on
+/// every gateway.
+pub(crate) fn error_object(end: End, reported: Option<&ServerError>) -> Value {
+    let reported = reported.and_then(ServerError::message);
+    let reported = reported.filter(|message| message.len() <= MAX_REFUSAL_BYTES);
     let message = match end {
         End::Interrupted => "the upstream's answer was cut off",
-        End::ServerError => "the upstream or the log reported an error",
+        End::ServerError => reported.unwrap_or("the upstream or the log reported an error"),
         End::Transport => "the connection to the upstream failed",
         End::TimedOut => "the upstream did not answer in time",
         End::LimitExceeded => "the answer exceeded a limit of the gateway",

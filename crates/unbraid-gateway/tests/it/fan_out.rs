@@ -294,6 +294,40 @@ async fn if_every_request_is_refused_the_first_refusal_is_the_answer() {
     );
 }
 
+/// The combined view, the status and the aggregate say why, and each choice's last chunk says it of its own request.
+#[tokio::test]
+async fn if_every_answer_is_an_error_the_first_choices_is_that_of_the_stream() {
+    let upstream = Upstream::script(|_, ordinal| {
+        let error = json!({"error": {"message": format!("overloaded {ordinal}")}});
+        vec![sse(), Step::Send(format!("data: {error}\n\n")), Step::End]
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let post = |body: String| gateway.post(body).header("x-stream-fan-out", "always");
+    let mut reader = Reader::new(send(post(request(2))).await);
+    let events = reader.rest().await;
+    let mut reasons = Vec::new();
+    for event in &events[..2] {
+        let choice = event.json()["choices"][0].clone();
+        assert_eq!(choice["finish_reason"], "error");
+        assert_eq!(choice["error"]["code"], "server_error");
+        reasons.push((choice["index"].clone(), choice["error"]["message"].clone()));
+    }
+    assert_ne!(reasons[0].1, reasons[1].1);
+    let first = reasons.iter().find(|(index, _)| index == 0);
+    let error = json!({
+        "message": first.unwrap().1, "type": "stream_error", "param": null, "code": "server_error",
+    });
+    assert_eq!(events[2].json(), json!({ "error": error }));
+    let id = reader.header("x-stream-id").unwrap();
+    assert_eq!(gateway.ended(id).await["error"], error);
+    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
+    let response = send(post(whole)).await;
+    assert_eq!(response.status(), 502);
+    let message = response.value().await["error"]["message"].clone();
+    assert!(message.as_str().unwrap().starts_with("overloaded"));
+}
+
 #[tokio::test]
 async fn cancelling_a_choice_closes_its_connection() {
     let upstream = Upstream::script(|_, _| {

@@ -147,6 +147,12 @@ async fn an_error_event_of_the_upstream_is_passed_on_unchanged_and_is_the_last_e
         .rest()
         .await;
     assert!(choice.last().unwrap().json()["error"].is_object());
+    // For a client that only polls.
+    let told = &gateway.status(&id).await["error"];
+    assert_eq!(
+        (&told["message"], &told["code"]),
+        (&json!("overloaded"), &json!("server_error"))
+    );
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 mod cut;
 
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceIndex, CompletionKind, Metadata};
+use unbraid_core::{ChoiceIndex, CompletionKind, Metadata, ServerError};
 
 use crate::{
     End,
@@ -18,7 +18,12 @@ impl ChunkText for ParsedChunks {
         last_chunk(identity, choice, "cancelled")
     }
 
-    fn failed(identity: &Identity, choice: ChoiceIndex, _end: End) -> String {
+    fn failed(
+        identity: &Identity,
+        choice: ChoiceIndex,
+        _end: End,
+        _error: Option<&ServerError>,
+    ) -> String {
         last_chunk(identity, choice, "error")
     }
 

@@ -1,7 +1,7 @@
 //! Chunks that the gateway adds to a stream.
 
 use serde_json::{Value, json};
-use unbraid_core::{ChoiceIndex, CompletionKind, Metadata};
+use unbraid_core::{ChoiceIndex, CompletionKind, Metadata, ServerError};
 use unbraid_log::End;
 
 use crate::view::terminal;
@@ -53,8 +53,13 @@ impl<'a> SyntheticChunks<'a> {
     }
 
     /// The last chunk of one choice of a fan-out whose request has failed, while the others continue.
-    pub(crate) fn failed(&self, choice: ChoiceIndex, end: End) -> String {
-        self.chunk(choice, "error", Some(terminal::error_object(end)))
+    pub(crate) fn failed(
+        &self,
+        choice: ChoiceIndex,
+        end: End,
+        error: Option<&ServerError>,
+    ) -> String {
+        self.chunk(choice, "error", Some(terminal::error_object(end, error)))
     }
 
     fn chunk(&self, choice: ChoiceIndex, reason: &str, error: Option<Value>) -> String {

@@ -65,7 +65,7 @@ fn the_last_chunk_of_a_choice_has_the_streams_envelope() {
         r#"{"id":"c1","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":3,"delta":{},"finish_reason":"cancelled"}]}"#
     );
     let failed: Value =
-        serde_json::from_str(&chunks.failed(ChoiceIndex(3), End::TimedOut)).unwrap();
+        serde_json::from_str(&chunks.failed(ChoiceIndex(3), End::TimedOut, None)).unwrap();
     let entry = &failed["choices"][0];
     assert_eq!(
         (&entry["delta"], &entry["finish_reason"]),
