@@ -438,9 +438,11 @@ async fn check_lease_after(outage: impl AsyncFn(&Arc<RedisServer>), kind: Judge)
     let watched = tokio::spawn({
         let (judge, id) = (judge.clone(), id.clone());
         async move {
-            while kind == Judge::Watches {
-                let _status = judge.seal_lost(&id).await;
-                sleep(Duration::from_millis(100)).await;
+            if kind == Judge::Watches {
+                loop {
+                    let _status = judge.seal_lost(&id).await;
+                    sleep(Duration::from_millis(100)).await;
+                }
             }
         }
     });
