@@ -1,6 +1,6 @@
 //! Every stream of a dialect without `choices` gives the same results as the slow reader of that dialect.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 use unbraid_core::{CallKind, ChoiceEnd, Config, Demux, StreamError, Transcript};
@@ -24,6 +24,7 @@ fn expected(answer: &Answer) -> Facts {
         ("error".to_owned(), json!(answer.error)),
         ("malformed".to_owned(), json!(answer.malformed)),
         ("lost".to_owned(), json!(answer.lost)),
+        ("guardrail".to_owned(), json!(answer.guardrail)),
         (
             "choices".to_owned(),
             json!(answer.choices.keys().collect::<Vec<_>>()),
@@ -38,6 +39,7 @@ fn expected(answer: &Answer) -> Facts {
             finish_reason,
             end,
             lists,
+            guardrail,
         } = choice;
         let calls: Vec<Value> = calls
             .iter()
@@ -49,6 +51,7 @@ fn expected(answer: &Answer) -> Facts {
         facts.insert(format!("{index} calls"), json!(calls));
         facts.insert(format!("{index} finish_reason"), json!(finish_reason));
         facts.insert(format!("{index} end"), json!(end));
+        facts.insert(format!("{index} guardrail"), json!(guardrail));
         for (list, entries) in lists.iter().filter(|(_, entries)| !entries.is_empty()) {
             facts.insert(format!("{index} {list}"), json!(entries));
         }
@@ -83,6 +86,7 @@ fn actual(demux: &Demux) -> Facts {
             json!(matches!(closed, Some(Err(StreamError::Malformed { .. })))),
         ),
         ("lost".to_owned(), json!(lost.count())),
+        ("guardrail".to_owned(), guardrail(&demux.metadata().extra)),
         ("choices".to_owned(), json!(indexes)),
     ]);
     for choice in choices {
@@ -113,6 +117,7 @@ fn actual(demux: &Demux) -> Facts {
             format!("{index} end"),
             json!(choice.end().map(ChoiceEnd::as_str)),
         );
+        facts.insert(format!("{index} guardrail"), guardrail(choice.extra()));
         for list in [
             "annotations",
             "images",
@@ -127,6 +132,17 @@ fn actual(demux: &Demux) -> Facts {
         }
     }
     facts
+}
+
+/// The fields among `extra` that guardrails of Bedrock add (B18).
+fn guardrail(extra: &[(Arc<str>, Arc<str>)]) -> Value {
+    let fields = extra
+        .iter()
+        .filter(|(key, _)| key.starts_with("amazon-bedrock-"));
+    fields
+        .map(|(key, raw)| (key.to_string(), parsed(raw)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// Compares a stream with the slow reader of its dialect; `None` if it has `choices`, or no dialect.

@@ -9,6 +9,7 @@
 //! what an end writes to the transcript.
 
 mod extra_fields;
+mod further_message;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -24,6 +25,7 @@ use crate::{
     tool_call::cuts_calls,
     transcript::{Kind, Transcript},
 };
+use further_message::SoFar;
 use text::{join_halves, push_text, warn_lone_half};
 use think::{ThinkSplitter, push_split_text};
 
@@ -45,10 +47,12 @@ use think::{ThinkSplitter, push_split_text};
 pub struct ChoiceMachine {
     /// A high surrogate that waits for its other half, for each of `TEXTS`.
     high: [Option<u16>; 3],
-    /// Whether any text or call has arrived: a full message counts only before that (E21).
-    has_payload: bool,
+    /// Whether a delta has brought text or a call: then a full message only repeats it (E21).
+    has_delta: bool,
     /// Whether a full message was read.
     has_message: bool,
+    /// What the full messages have brought, once another one has to be compared with it.
+    so_far: Option<Box<SoFar>>,
     /// Deltas that named a role, and whether one did not. Together with a second finish reason they show that two answers
     /// share the index (E13).
     roles: u32,
@@ -75,8 +79,9 @@ impl ChoiceMachine {
         let config = config.into();
         Self {
             high: [None; 3],
-            has_payload: false,
+            has_delta: false,
             has_message: false,
+            so_far: None,
             roles: 0,
             role_less: false,
             ended: false,
@@ -118,22 +123,12 @@ impl ChoiceMachine {
                 transcript,
             );
         }
-        let repeats = update.is_full_message && self.has_payload;
-        if repeats && self.has_message {
-            self.warn(
-                "E21",
-                "a message in place of a delta came again, and its text was not read",
-                position,
-                transcript,
-            );
-        }
-        if !repeats {
-            self.has_payload |= update.has_payload();
-            self.has_message |= update.is_full_message;
-            if let Err(limit) = self.deltas(update, position, transcript) {
+        let repeats = match self.read_payload(update, position, transcript) {
+            Ok(repeats) => repeats,
+            Err(limit) => {
                 return self.finish(ChoiceEnd::LimitExceeded(limit), position, transcript);
             }
-        }
+        };
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }
@@ -152,7 +147,7 @@ impl ChoiceMachine {
         let Some((kind, number)) = self.record_of(delta.text_kind, delta.role, transcript) else {
             return self.apply_update(&delta.to_update(), position, transcript);
         };
-        self.has_payload = true;
+        self.has_delta = true;
         self.roles = self.roles.saturating_add(u32::from(delta.role.is_some()));
         self.role_less |= delta.role.is_none();
         if delta.extras.is_empty() {
@@ -228,14 +223,15 @@ impl ChoiceMachine {
         position: Position,
         transcript: &mut Transcript,
     ) {
-        let repeats = update.is_full_message && self.has_payload;
-        if !repeats {
-            // The choice has ended, so a call beyond the limit is only dropped.
-            let _exceeded: Result<(), LimitExceeded> = self.deltas(update, position, transcript);
+        let is_known = update.is_full_message && self.has_delta;
+        // The choice has ended, so a call beyond the limit is only dropped.
+        let repeats = self.read_payload(update, position, transcript);
+        if !is_known {
             transcript.set_late_halves(self.high.map(|high| high.is_some()));
             transcript.mark_calls_late();
             self.flush_think(position, transcript); // after the end nothing else delivers held-back text
         }
+        let repeats = repeats.unwrap_or_default();
         if let Some(source) = &update.reasoning_source {
             transcript.set_reasoning_source(source);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CompletionKind, Dialect, Update, limits::MAX_FIELDS};
+use crate::{BodyFormat, CompletionKind, Dialect, Update, limits::MAX_FIELDS};
 
 /// The envelope of a completion, as far as it has arrived.
 ///
@@ -62,9 +62,13 @@ impl Metadata {
     /// Adds an update's envelope; true if the id differs from the first one.
     pub(crate) fn absorb(&mut self, update: &Update<'_>) -> bool {
         let mut changed = false;
+        // A thread, its runs, their steps and messages have ids of their own.
+        let has_several_ids = update.format == Some(BodyFormat::Assistants);
         match (&self.id, update.id.as_deref()) {
             (None, Some(id)) if !id.is_empty() => self.id = Some(id.into()),
-            (Some(known), Some(id)) => changed = !id.is_empty() && **known != *id,
+            (Some(known), Some(id)) if !has_several_ids => {
+                changed = !id.is_empty() && **known != *id
+            }
             _ => {}
         }
         let model = update.model.as_deref().filter(|model| !model.is_empty());

@@ -263,14 +263,17 @@ impl Router {
             self.usage_mut().choice(index, raw);
         }
         if !self.charge(slot, update, position, sink) {
-            return;
+            return self.note_finish(slot, update);
         }
         let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
         match route.state {
             State::Discarding => return,
-            State::Ended => return self.late_update(slot, update, position, sink),
+            State::Ended => {
+                self.note_finish(slot, update);
+                return self.late_update(slot, update, position, sink);
+            }
             State::Open | State::Finished(_) => {
                 sink.delta(slot, Delta::Update(update), position);
             }
@@ -312,6 +315,22 @@ impl Router {
             let error = Arc::new(ServerError::new(raw, position.event));
             self.set_state(slot, State::Ended);
             sink.finish_with_error(slot, ChoiceEnd::ServerError(error), position);
+        }
+    }
+
+    /// Notes that the server has finished a choice which had ended here: its position decides whose usage comes next.
+    fn note_finish(&mut self, slot: usize, update: &Update<'_>) {
+        let has_reason = update
+            .finish_reason
+            .as_deref()
+            .is_some_and(|raw| !raw.is_empty());
+        let route = self
+            .routes
+            .get_mut(slot)
+            .filter(|route| !route.has_finish_reason);
+        if let Some(route) = route.filter(|_| has_reason) {
+            route.has_finish_reason = true;
+            self.finished_in_event = self.finished_in_event.with(route.index);
         }
     }
 

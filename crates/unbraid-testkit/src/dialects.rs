@@ -36,6 +36,8 @@ pub struct Answer {
     pub malformed: bool,
     /// How many values could not be read.
     pub lost: usize,
+    /// What guardrails of Bedrock did after the end, by its name.
+    pub guardrail: BTreeMap<String, Value>,
 }
 
 /// One choice of an answer.
@@ -55,6 +57,8 @@ pub struct Choice {
     pub end: &'static str,
     /// The entries of `annotations`, `images`, `reasoning_details` and `content_parts`.
     pub lists: BTreeMap<&'static str, Vec<Value>>,
+    /// What guardrails of Bedrock did, by its name.
+    pub guardrail: BTreeMap<String, Value>,
 }
 
 /// A call that the client answers.

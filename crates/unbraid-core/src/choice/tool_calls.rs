@@ -5,7 +5,8 @@ mod names;
 
 use std::sync::Arc;
 
-use matching::{find, find_by_key};
+pub(super) use matching::find;
+use matching::find_by_key;
 use names::{NameUpdate, update_name};
 
 use super::text::{join_halves, push_text, replace_halves, warn_lone_half};

@@ -50,7 +50,7 @@ impl Chunk<'_> {
         let object = self.object.as_deref()?;
         if object == "response" {
             Some(BodyFormat::Responses)
-        } else if object.starts_with("thread.") {
+        } else if object == "thread" || object.starts_with("thread.") {
             Some(BodyFormat::Assistants)
         } else {
             None

@@ -1,6 +1,7 @@
 use super::Demux;
 use crate::{CallKind, ChoiceEnd, ChoiceIndex, Config, StreamError, Transcript};
 
+mod cancelled;
 mod events;
 mod halves;
 mod lines;

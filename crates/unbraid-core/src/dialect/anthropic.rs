@@ -24,6 +24,8 @@ pub(crate) struct Anthropic {
     calls: Calls,
     /// The last stop reason, until the event after it (A03, A17).
     reason: Option<String>,
+    /// Whether the reason was reported, so that nothing more belongs to the choice.
+    has_finished: bool,
     has_usage: bool,
 }
 
@@ -90,11 +92,17 @@ impl DialectReader for Anthropic {
         };
         self.close_all(output);
         self.calls.finish(CHOICE, &reason, output);
+        self.has_finished = true;
         output.finish_reason(CHOICE, reason);
     }
 }
 
 impl Anthropic {
+    /// The choice, while it has started and not finished.
+    pub(super) fn open_choice(&self) -> Option<u32> {
+        (self.has_started && !self.has_finished).then_some(CHOICE)
+    }
+
     /// A block's index; that of the latest block if it is missing.
     fn index(&self, node: &Node<'_>) -> i64 {
         let own = node.get("index").and_then(Node::as_i64_lenient);

@@ -61,7 +61,8 @@ impl DialectReader for Gemini {
         }
         output.usage(body.get("usageMetadata"));
         if let Some(feedback) = body.get("promptFeedback").filter(|node| node.is_set()) {
-            let is_blocked = feedback.get("blockReason").is_some_and(Node::is_set);
+            let is_set = |key: &str| feedback.get(key).is_some_and(Node::is_set);
+            let is_blocked = is_set("blockReason") || is_set("blockReasonMessage");
             if is_blocked && candidates.is_empty() {
                 self.finish(false, output);
                 output.stream().error = Some(raw(body)); // G10

@@ -122,6 +122,27 @@ impl<'a> Output<'a> {
         self.first.get_or_insert_default()
     }
 
+    /// The first choice of the value's updates.
+    pub(crate) fn choice_index(&self) -> Option<u32> {
+        let mut updates = self.first.iter().chain(&self.rest);
+        updates.find_map(|update| Some(update.choice?.0))
+    }
+
+    /// The latest update of a choice, or a new one.
+    pub(crate) fn latest_of_choice(&mut self, index: u32) -> &mut Update<'a> {
+        let is_of_choice = |update: &Update<'_>| update.choice == Some(ChoiceIndex(index));
+        let Some(position) = self.rest.iter().rposition(is_of_choice) else {
+            return match self.first.as_ref().is_some_and(is_of_choice) {
+                true => self.first(),
+                false => self.choice(index),
+            };
+        };
+        match self.rest.get_mut(position) {
+            Some(update) => update,
+            None => self.excess.get_or_insert_default(),
+        }
+    }
+
     /// Continues a text of a choice, unless the fragment is empty.
     pub(crate) fn text(&mut self, index: u32, lane: Lane, fragment: Option<Fragment<'a>>) {
         let Some(fragment) = fragment.filter(|fragment| !fragment.is_empty()) else {

@@ -35,6 +35,10 @@ fn a_foreign_body_without_a_choice_is_recognised() {
         r#"{"id":"m1","object":"thread.message.delta","delta":{"content":[]}}"#,
         BodyFormat::Assistants,
     );
+    check(
+        r#"{"id":"t1","object":"thread","metadata":{}}"#,
+        BodyFormat::Assistants,
+    );
 }
 
 #[test]

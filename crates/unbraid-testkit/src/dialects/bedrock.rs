@@ -1,5 +1,7 @@
 //! Bedrock: the events of Converse, its body, and the chunks of `invoke` after decoding.
 
+mod guardrail;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -13,7 +15,9 @@ pub(super) fn read(stream: &Stream) -> Answer {
         .iter()
         .any(|chunk| super::identify(chunk) == Some("anthropic"));
     if is_anthropic {
-        return anthropic::read_values(&chunks);
+        let mut answer = anthropic::read_values(&chunks);
+        guardrail::add(&mut answer, &chunks, anthropic::read_values);
+        return answer;
     }
     let converse: Vec<(String, Value)> = stream
         .values
@@ -33,9 +37,16 @@ pub(super) fn read(stream: &Stream) -> Answer {
     ];
     let is_model = |chunk: &WireValue| keys.iter().any(|key| chunk.value.get(key).is_some());
     let mut answer = if chunks.iter().any(is_model) {
-        models(&chunks)
+        let mut answer = models(&chunks);
+        guardrail::add(&mut answer, &chunks, models);
+        answer
     } else {
-        read_converse(&converse, &stream.values)
+        let mut answer = read_converse(&converse, &stream.values);
+        guardrail::add(&mut answer, &chunks, |chunks| {
+            let events: Vec<_> = chunks.iter().flat_map(named).collect();
+            read_converse(&events, &[])
+        });
+        answer
     };
     answer.error = stream.values.iter().any(is_error);
     for chunk in &chunks {

@@ -60,7 +60,10 @@ pub(super) fn read(stream: &Stream) -> Answer {
             }
         }
         merge(&mut answer.usage, &body["usageMetadata"]);
-        if candidates.is_empty() && body["promptFeedback"]["blockReason"].is_string() {
+        let feedback = &body["promptFeedback"];
+        let is_blocked = !(text(feedback, "blockReason").is_empty()
+            && text(feedback, "blockReasonMessage").is_empty());
+        if candidates.is_empty() && is_blocked {
             answer.error = true; // G10
             break;
         }

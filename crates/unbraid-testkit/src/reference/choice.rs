@@ -1,9 +1,9 @@
 //! One choice, assembled from its elements.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fault;
-use super::lenient::join_halves;
+use super::lenient::{is_high_half, join_halves};
 use super::status;
 use super::text;
 use super::think;
@@ -49,6 +49,8 @@ pub struct Choice {
     /// Whether reasoning was sent under one of `REASONING_KEYS`, so that details only repeat it (R4).
     has_reasoning_key: bool,
     split_think: SplitThink,
+    /// Whether a message was read in place of a delta, and nothing else has brought text or calls (E21).
+    only_messages: bool,
     /// Reasoning with its own field name, each fragment with the length of the content before it.
     thoughts: Vec<(usize, String)>,
 }
@@ -62,7 +64,14 @@ impl Choice {
     }
 
     pub(super) fn apply(&mut self, element: &Value, reasoning_keys: Option<&[String]>) {
+        let was_empty = !self.has_payload();
         let delta = self.delta(element);
+        let is_message = element
+            .get("message")
+            .is_some_and(|message| std::ptr::eq(message, delta));
+        let further = element
+            .get("message")
+            .filter(|_| self.only_messages && !has_payload_field(delta));
         let texts_before = self.text_len();
         let arguments = has_arguments(delta);
         self.role = self
@@ -81,7 +90,15 @@ impl Choice {
             .push_str(text(delta, "refusal").unwrap_or_default());
         self.text_deltas += u64::from(arguments || self.text_len() > texts_before);
         self.tools.delta(delta);
-        self.logprobs(element);
+        if was_empty {
+            self.only_messages = is_message && self.has_payload();
+        } else if has_payload_field(delta) {
+            self.only_messages = false;
+        }
+        let repeats = further.is_some_and(|message| self.further_message(message, reasoning_keys));
+        if !repeats {
+            self.logprobs(element);
+        }
         if let (None, Some(reason)) = (&self.finish_reason, finish_reason(element)) {
             self.tools.finish_reason(&reason);
             self.finish_reason = Some(reason);
@@ -99,6 +116,35 @@ impl Choice {
             return delta;
         }
         element.get("message").unwrap_or(delta)
+    }
+
+    /// Reads another message of a server that sends no deltas. A text that begins with the one so far repeats it, and only its
+    /// rest is new; any other text is the next piece (E21). True if anything was repeated.
+    fn further_message(&mut self, message: &Value, reasoning_keys: Option<&[String]>) -> bool {
+        let mut alone = Self::new(self.split_think);
+        alone.apply(&json!({ "delta": message }), reasoning_keys);
+        let mut repeats = false;
+        let mut merge = |known: &mut String, text: &str| {
+            // The repeated text has the whole character.
+            let whole = known.trim_end_matches(is_high_half);
+            if !whole.is_empty() && text.starts_with(whole) {
+                repeats = true;
+                text.clone_into(known);
+            } else {
+                known.push_str(text);
+            }
+        };
+        let mut reasoning = self.reasoning.clone();
+        merge(&mut reasoning, &alone.reasoning);
+        merge(&mut self.content, &alone.content);
+        merge(&mut self.refusal, &alone.refusal);
+        let thought = reasoning.strip_prefix(&self.reasoning).unwrap_or_default();
+        if let (Some(source), false) = (alone.reasoning_source, thought.is_empty()) {
+            self.think(thought, &source);
+        }
+        self.reasoning = reasoning;
+        self.text_deltas += alone.text_deltas;
+        repeats | self.tools.further_message(message)
     }
 
     fn text_len(&self) -> usize {

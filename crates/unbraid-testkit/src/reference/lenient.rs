@@ -168,6 +168,11 @@ fn half(character: char) -> Option<u32> {
         .filter(|half| *half < 0x800)
 }
 
+/// Whether a character encodes the first half of a pair.
+pub(super) fn is_high_half(character: char) -> bool {
+    half(character).is_some_and(|half| half < 0x400)
+}
+
 /// Joins adjacent halves in the whole text of a field. The others become U+FFFD.
 pub(crate) fn join_halves(text: &str) -> String {
     let mut joined = String::new();

@@ -87,6 +87,39 @@ impl Tools {
         }
     }
 
+    /// Reads the calls of a further message (E21): arguments that begin with those so far repeat them. True if some did.
+    pub(super) fn further_message(&mut self, message: &Value) -> bool {
+        let before = self.clone();
+        self.delta(message);
+        let mut repeats = false;
+        let slots = before.slots.iter().map(|slot| &slot.arguments);
+        let known = slots.chain([&before.function_call.arguments]);
+        let slots = self.slots.iter_mut().take(before.slots.len());
+        let now = slots
+            .map(|slot| &mut slot.arguments)
+            .chain([&mut self.function_call.arguments]);
+        for (known, now) in known.zip(now).filter(|(known, _)| !known.is_empty()) {
+            if let Some(rest) = now[known.len()..].strip_prefix(known.as_str()) {
+                *now = format!("{known}{rest}");
+                repeats = true;
+            }
+        }
+        for step in &mut self.steps[before.steps.len()..] {
+            let Step::Text(call, text) = step else {
+                continue;
+            };
+            let known = match before.order.get(*call) {
+                Some(Some(slot)) => &before.slots[*slot].arguments,
+                Some(None) => &before.function_call.arguments,
+                None => continue,
+            };
+            if let Some(rest) = text.strip_prefix(known.as_str()) {
+                *text = rest.to_owned();
+            }
+        }
+        repeats
+    }
+
     /// The first finish reason arrives.
     pub(super) fn finish_reason(&mut self, reason: &str) {
         self.steps.push(Step::Finish(reason.to_owned()));

@@ -155,7 +155,12 @@ pub struct SourceSet {
 }
 
 impl SourceSet {
-    /// Starts reading a source whose choices get these indices: as many as it may have, and none that another source uses.
+    /// Starts reading a source whose choices get these indices: as many as it may have.
+    ///
+    /// The range may overlap with that of another source, so that one source can bring what another one left out. The
+    /// caller sees to it that no index comes twice, for example by waiting until the other source is
+    /// [`closed`](SourceHandle::closed). Nothing is mixed otherwise: two sources that use an index have a choice each, and
+    /// [`Completions::choice`] returns the one that appeared first.
     ///
     /// Returns `None` if the completion was cancelled or has no handle left; then the source is dropped.
     ///

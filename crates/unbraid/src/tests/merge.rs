@@ -74,6 +74,30 @@ async fn sources_are_choices_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn sources_that_use_the_same_index_have_a_choice_each() {
+    let (completions, source_set) = Completions::builder().source_set();
+    let slow = [Step::Pause(SECOND)].into_iter().chain(answer("b"));
+    source_set.add(source(slow), 0..2).unwrap();
+    source_set.add(source(answer("a")), 0..1).unwrap();
+    drop(source_set);
+    let (choices, error) = all_choices(&completions).await;
+    assert!(error.is_none());
+    let mut texts = Vec::new();
+    for choice in &choices {
+        let outcome = outcome(choice).await;
+        texts.push((outcome.choice.0, outcome.message.content));
+    }
+    assert_eq!(texts, [(0, "a".to_owned()), (0, "b".to_owned())]);
+    let first = soon(completions.choice(0)).await.unwrap();
+    assert_eq!(outcome(&first).await.message.content, "a");
+    let response = soon(completions.aggregate()).await;
+    let texts = response["choices"].as_array().unwrap().iter();
+    let texts: Vec<_> = texts.map(|choice| &choice["message"]["content"]).collect();
+    assert_eq!(texts, ["a", "b"]);
+    assert_eq!(soon(completions.usage()).await.completion_tokens, Some(4));
+}
+
+#[tokio::test(start_paused = true)]
 async fn timing_of_a_source_added_later_counts_from_the_start_of_the_completion() {
     let (completions, source_set) = Completions::builder().source_set();
     source_set.add(source(answer("a")), 0..1).unwrap();

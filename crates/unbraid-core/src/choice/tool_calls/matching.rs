@@ -8,7 +8,7 @@ use crate::{CallKind, ToolCallUpdate, transcript::CallEntry};
 /// The slot of the call that an entry belongs to; `None` opens a new call.
 ///
 /// The rules in their order: a known id, the index, then the latest call. `docs/edge-cases.md` has the servers behind them.
-pub(super) fn find(
+pub(in crate::choice) fn find(
     calls: &[CallEntry],
     entry: &ToolCallUpdate<'_>,
     tools: &[Arc<str>],

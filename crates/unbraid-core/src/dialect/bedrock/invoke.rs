@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 
-use super::Bedrock;
+use super::{Bedrock, CHOICE};
 use crate::{
     BodyFormat, Fragment,
     chunk::{Chunk, some_text},
@@ -65,10 +65,7 @@ impl Bedrock {
         }
         let has_metadata = node.get("metadata").is_some();
         match identify(&event).or_else(|| has_metadata.then_some(Dialect::Bedrock)) {
-            Some(Dialect::Anthropic) => {
-                let reader = self.invoked.anthropic.get_or_insert_default();
-                reader.read(&event, output);
-            }
+            Some(Dialect::Anthropic) => self.invoked.anthropic_event(&event, output),
             Some(Dialect::Bedrock) => {
                 for (name, payload) in node.as_object().unwrap_or_default() {
                     self.event(name, payload, output);
@@ -76,15 +73,13 @@ impl Bedrock {
                 }
                 // The last chunk follows the end of the choice.
                 let is_open = self.has_started && !has_metadata;
-                guardrail(node, is_open, output);
+                guardrail(node, is_open.then_some(CHOICE), output);
                 self.invoked.metrics(node, output);
             }
             Some(Dialect::Chat) => self.invoked.choices(node, output),
-            _ => match &mut self.invoked.anthropic {
-                // Events of a new type are kept as those outside of chunks are.
-                Some(reader) => drop(reader.read(&event, output)),
-                None => self.invoked.model(node, output),
-            },
+            // Events of a new type are kept as those outside of chunks are.
+            _ if self.invoked.anthropic.is_some() => self.invoked.anthropic_event(&event, output),
+            _ => self.invoked.model(node, output),
         }
     }
 }
@@ -99,6 +94,23 @@ impl Invoked {
     pub(super) fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         if let Some(anthropic) = &mut self.anthropic {
             anthropic.finish(is_complete, output);
+        }
+    }
+
+    fn anthropic_event<'a>(&mut self, event: &WireEvent<'_, 'a>, output: &mut Output<'a>) {
+        let reader = self.anthropic.get_or_insert_default();
+        match event.kind().as_deref() {
+            // They are read as the other fields of these are.
+            Some("message_delta" | "message") => drop(reader.read(event, output)),
+            // Before the end of the choice and of the stream, which this event brings.
+            Some("message_stop") => {
+                guardrail(event.node, reader.open_choice(), output);
+                reader.read(event, output);
+            }
+            _ => {
+                reader.read(event, output);
+                guardrail(event.node, reader.open_choice(), output);
+            }
         }
     }
 
@@ -127,6 +139,7 @@ impl Invoked {
         update.model = text(node, "model");
         self.has_usage |= node.get("usage").is_some_and(Node::is_set);
         output.usage(node.get("usage"));
+        guardrail(node, output.choice_index(), output);
         self.metrics(node, output);
     }
 
@@ -159,9 +172,10 @@ impl Invoked {
         } else if has("text") || has("is_finished") || has("finish_reason") {
             self.generation(node, output);
         }
-        if !self.open.is_empty() {
-            guardrail(node, true, output);
-        }
+        // The chunk of the reason still belongs to its choice.
+        let choice = output.choice_index();
+        let choice = choice.or_else(|| self.open.first().copied());
+        guardrail(node, choice, output);
         self.metrics(node, output);
     }
 
@@ -209,16 +223,19 @@ impl Invoked {
     }
 }
 
-/// What a guardrail did, which is beside the model's own fields (B18).
-fn guardrail<'a>(node: &Node<'a>, is_open: bool, output: &mut Output<'a>) {
-    for (key, value) in node.as_object().unwrap_or_default() {
-        if !key.starts_with("amazon-bedrock-") || key == METRICS {
-            continue;
-        }
-        if is_open {
-            output.choice_field(0, key, value);
-        } else if !value.is_null() {
-            output.stream().metadata.push((key.clone(), raw(value)));
-        }
+/// What a guardrail did, which is beside the model's own fields (B18): fields of a choice, or of the stream once the choice has
+/// ended.
+fn guardrail<'a>(node: &Node<'a>, choice: Option<u32>, output: &mut Output<'a>) {
+    let fields = node.as_object().unwrap_or_default().iter();
+    let fields = fields.filter(|(key, value)| {
+        key.starts_with("amazon-bedrock-") && key != METRICS && !value.is_null()
+    });
+    for (key, value) in fields {
+        // In the update of the reason, which they precede there.
+        let update = match choice {
+            Some(choice) => output.latest_of_choice(choice),
+            None => output.stream(),
+        };
+        update.metadata.push((key.clone(), raw(value)));
     }
 }

@@ -1,0 +1,73 @@
+//! What events of a cancelled choice still say about the completion.
+
+use super::{DONE, Demux};
+use crate::{ChoiceIndex, Config, Usage};
+
+fn entry(index: u32, fields: &str, beside: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":{index},{fields}}}]{beside}}}\n\n")
+}
+
+/// Reads two choices of two deltas each, then `rest`, with the first choice cancelled or not.
+fn read(rest: &[String], is_cancelled: bool) -> Demux {
+    let mut demux = Demux::new(Config::default());
+    for index in [0, 1, 0, 1] {
+        demux.feed(entry(index, "\"delta\":{\"content\":\"a\"}", "").as_bytes());
+    }
+    if is_cancelled {
+        demux.cancel(ChoiceIndex(0));
+    }
+    for event in rest {
+        demux.feed(event.as_bytes());
+    }
+    demux.feed(DONE.as_bytes());
+    demux.finish();
+    demux
+}
+
+/// Checks that the usage is the same whether the first choice was cancelled or not.
+#[track_caller]
+fn check(rest: &[String], completion_tokens: u64) -> Usage {
+    let cancelled = read(rest, true).usage();
+    assert_eq!(cancelled.completion_tokens, Some(completion_tokens));
+    assert_eq!(cancelled, read(rest, false).usage());
+    cancelled
+}
+
+fn finish(index: u32, beside: &str) -> String {
+    entry(index, "\"delta\":{},\"finish_reason\":\"stop\"", beside)
+}
+
+fn usage(tokens: u32) -> String {
+    format!(",\"usage\":{{\"prompt_tokens\":5,\"completion_tokens\":{tokens}}}")
+}
+
+#[test]
+fn usage_beside_a_cancelled_choice_counts() {
+    let delta = |tokens| entry(0, "\"delta\":{\"content\":\"a\"}", &usage(tokens));
+    check(&[delta(7), delta(9)], 9);
+    let own = "\"delta\":{},\"usage\":{\"completion_tokens\":4}";
+    check(&[entry(0, own, "")], 4);
+}
+
+#[test]
+fn usage_after_the_finish_of_a_cancelled_choice_is_that_of_the_choice() {
+    let bare = |tokens| format!("data: {{\"choices\":[]{}}}\n\n", usage(tokens));
+    let rest = [finish(0, ""), bare(10), finish(1, ""), bare(3)];
+    let after = check(&rest, 13);
+    assert_eq!(
+        after.per_choice,
+        [(ChoiceIndex(0), 10), (ChoiceIndex(1), 3)]
+    );
+    check(&[finish(0, &usage(10)), finish(1, &usage(3))], 13);
+}
+
+#[test]
+fn the_envelope_beside_a_cancelled_choice_is_read() {
+    let beside = ",\"id\":\"c1\",\"model\":\"m\",\"created\":8,\"service_tier\":\"flex\"";
+    let demux = read(&[finish(0, beside)], true);
+    let metadata = demux.metadata();
+    assert_eq!(metadata.id.as_deref(), Some("c1"));
+    assert_eq!(metadata.model.as_deref(), Some("m"));
+    assert_eq!(metadata.created, Some(8));
+    assert_eq!(&*metadata.extra[0].1, "\"flex\"");
+}
