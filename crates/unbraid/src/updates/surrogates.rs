@@ -133,8 +133,10 @@ impl SurrogateJoiner {
 
     fn join_texts(&mut self, choice: ChoiceIndex, update: &mut Update<'static>) {
         let mut lone = false;
-        // A full message continues no delta, and no delta continues it.
-        let is_full_message = update.is_full_message;
+        // A choice compares messages in place of deltas with one another (E21), so it has to see the halves between them.
+        if update.is_full_message {
+            return;
+        }
         let texts = [
             (TextId::Reasoning, &mut update.reasoning),
             (TextId::Content, &mut update.content),
@@ -143,7 +145,7 @@ impl SurrogateJoiner {
         ];
         for (text, fragment) in texts {
             if let Some(fragment) = fragment {
-                lone |= self.join((choice, text), fragment, is_full_message);
+                lone |= self.join((choice, text), fragment, false);
             }
         }
         // A name is joined nowhere, so that no half of it waits.
@@ -155,7 +157,7 @@ impl SurrogateJoiner {
             let key = call.wire_index.or_else(|| call.position.map(i64::from));
             if let Some(fragment) = &mut call.arguments {
                 let text = self.call_of(choice, key, fragment);
-                lone |= self.join((choice, text), fragment, is_full_message);
+                lone |= self.join((choice, text), fragment, false);
             }
         }
         if lone {
@@ -178,22 +180,18 @@ impl SurrogateJoiner {
         held.next_back().map_or(own, |((_, text), _)| *text)
     }
 
-    /// Completes a fragment by the half that waits for it, and holds back the half that it ends with. Returns true if a half
-    /// has no partner.
+    /// Completes a fragment by the half that waits for it, and holds back the half that it ends with, unless it is a name. Returns
+    /// true if a half has no partner.
     fn join(
         &mut self,
         key: (ChoiceIndex, TextId),
         fragment: &mut Fragment<'_>,
-        is_full_message: bool,
+        is_name: bool,
     ) -> bool {
         if fragment.is_empty() {
             return false;
         }
-        let waiting = if is_full_message {
-            None
-        } else {
-            self.held.remove(&key)
-        };
+        let waiting = (!is_name).then(|| self.held.remove(&key)).flatten();
         let mut lone = false;
         let units = waiting.into_iter().chain(fragment.low.take());
         let mut text: String = char::decode_utf16(units)
@@ -207,7 +205,7 @@ impl SurrogateJoiner {
             fragment.text = Cow::Owned(text);
         }
         if let Some(high) = fragment.high.take() {
-            if is_full_message || self.held.len() >= MAX_ENTRIES {
+            if is_name || self.held.len() >= MAX_ENTRIES {
                 lone = true;
                 fragment.text.to_mut().push(char::REPLACEMENT_CHARACTER);
             } else {
