@@ -195,9 +195,11 @@ impl ReaderMachine {
             return self.fail(error);
         }
         self.backoff.failed(now);
-        // The last attempt is made when the patience ends, and not up to a check later.
+        // The last attempt is made when the patience ends, and not up to a pause later.
         self.backoff.not_after(until);
-        self.check_at = self.check_at.min(until);
+        // After the pause, and not only when a check would be due: the time in which the log does not know the stream begins with
+        // the first answer after an outage.
+        self.check_at = self.backoff.until(now).unwrap_or(until);
     }
 
     fn available(&mut self) {

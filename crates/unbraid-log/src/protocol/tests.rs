@@ -5,6 +5,7 @@
 //! rule that is broken on purpose must be found.
 
 mod broker;
+mod outage;
 mod refused;
 mod search;
 mod world;
