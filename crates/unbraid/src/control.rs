@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use ractor::ActorCell;
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use tokio::task::JoinHandle;
 use unbraid_core::ChoiceIndex;
 
-use crate::sync::{command_queue::CommandQueue, wait_list::SharedWaker};
+use crate::sync::command_queue::CommandQueue;
 
 /// What a handle can ask of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl ReaderControl {
     pub(crate) fn poll(
         &self,
         cx: &Context<'_>,
-        registered: &mut Option<SharedWaker>,
+        registered: &mut Option<Waker>,
     ) -> Poll<Vec<Command>> {
         self.commands.poll(cx, registered)
     }

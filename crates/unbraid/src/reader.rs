@@ -20,7 +20,7 @@ use std::{
     future::{Future, poll_fn},
     panic::AssertUnwindSafe,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use futures::FutureExt;
@@ -50,7 +50,6 @@ use crate::{
         choice_log::ChoiceLog,
         completion::{CompletionWriter, Published},
     },
-    sync::wait_list::SharedWaker,
 };
 
 /// The number of bytes that are decoded before anything is delivered. The updates gathered until then are delivered as one batch per choice.
@@ -85,7 +84,7 @@ fn start_now<T>(start: impl Future<Output = Result<T, SpawnErr>>) -> Option<T> {
 pub(crate) struct Reader {
     source: Box<dyn PollSource>,
     /// The waker that waits for commands.
-    registered: Option<SharedWaker>,
+    registered: Option<Waker>,
     control: CommandReceiver,
     /// Empty reads since the last byte.
     empty_reads: usize,

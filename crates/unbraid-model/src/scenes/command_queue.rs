@@ -12,7 +12,7 @@ use crate::{
     sync::command_queue::CommandQueue,
     sync::primitives::Arc,
     sync::shared::{ApplyPending, Shared},
-    sync::wait_list::{Interest, SharedWaker, WakeList},
+    sync::wait_list::{Interest, WakeList},
 };
 
 fn queue() -> Arc<CommandQueue<u8>> {
@@ -27,7 +27,7 @@ fn send(commands: &Arc<CommandQueue<u8>>, command: u8) -> thread::JoinHandle<()>
 /// Receives this many commands, each of them once.
 async fn receive(
     commands: &CommandQueue<u8>,
-    registered: &mut Option<SharedWaker>,
+    registered: &mut Option<Waker>,
     count: usize,
 ) -> Vec<u8> {
     let mut received = Vec::new();

@@ -5,14 +5,14 @@
 
 use std::{
     sync::PoisonError,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use smallvec::SmallVec;
 
 use super::{
-    primitives::{Arc, AtomicBool, Mutex, MutexGuard, Ordering},
-    wait_list::{SharedWaker, drop_waker, shared_waker, wake},
+    primitives::{AtomicBool, Mutex, MutexGuard, Ordering, clone_waker},
+    wait_list::{drop_waker, wake},
 };
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct CommandQueue<C> {
 struct State<C> {
     /// Most streams get one at most, when the last handle is dropped.
     commands: SmallVec<[C; 1]>,
-    waker: Option<SharedWaker>,
+    waker: Option<Waker>,
     /// Whether there is a task that will receive the commands.
     open: bool,
 }
@@ -78,17 +78,14 @@ impl<C: PartialEq> CommandQueue<C> {
         self.has_commands.store(true, Ordering::Release);
         let waker = state.waker.take();
         drop(state);
-        waker.iter().for_each(|waker| wake(waker));
+        waker.iter().for_each(wake);
         drop_waker(waker);
         true
     }
 
-    /// Receives the queued commands. `registered` is the waker that the task registered last.
-    pub(crate) fn poll(
-        &self,
-        cx: &Context<'_>,
-        registered: &mut Option<SharedWaker>,
-    ) -> Poll<Vec<C>> {
+    /// Receives the queued commands. `registered` is a clone of the waker that the task registered last. It lies with the task,
+    /// which compares it on every poll.
+    pub(crate) fn poll(&self, cx: &Context<'_>, registered: &mut Option<Waker>) -> Poll<Vec<C>> {
         let same_task = registered
             .as_ref()
             .is_some_and(|waker| waker.will_wake(cx.waker()));
@@ -96,10 +93,12 @@ impl<C: PartialEq> CommandQueue<C> {
         if same_task && !self.has_commands.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        let mut fresh = None;
-        let waker = Arc::clone(shared_waker(cx.waker(), registered.as_ref(), &mut fresh));
-        *registered = Some(Arc::clone(&waker));
-        // The waker was cloned above, since that runs foreign code. The flag is cleared under the lock: `send` sets it there,
+        // Cloned and replaced here, since both run foreign code.
+        if !same_task {
+            *registered = Some(clone_waker(cx.waker()));
+        }
+        let waker = clone_waker(cx.waker());
+        // The flag is cleared under the lock: `send` sets it there,
         // so a command that arrives now is not hidden by the store below.
         let mut state = self.lock();
         if state.commands.is_empty() {

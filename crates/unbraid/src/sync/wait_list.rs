@@ -18,23 +18,6 @@ use smallvec::SmallVec;
 
 use super::primitives::{Arc, AtomicBool, Ordering, clone_waker};
 
-/// A waker whose clone runs no foreign code.
-pub(crate) type SharedWaker = Arc<Waker>;
-
-/// Returns `registered` if it wakes the same task as `waker`, or else a new clone of `waker`, which it stores in `fresh`.
-///
-/// Must not be called under a lock, because cloning a waker runs foreign code.
-pub(crate) fn shared_waker<'w>(
-    waker: &Waker,
-    registered: Option<&'w SharedWaker>,
-    fresh: &'w mut Option<SharedWaker>,
-) -> &'w SharedWaker {
-    match registered {
-        Some(registered) if registered.will_wake(waker) => registered,
-        _ => fresh.insert(Arc::new(clone_waker(waker))),
-    }
-}
-
 /// The parts of a value that a waiter waits for, or that a change concerns: a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interest(u8);
