@@ -81,6 +81,12 @@ fn unbraid(args: &str, stdin: &[u8]) -> Run {
     command.output().unwrap().into()
 }
 
+/// Whether text or calls arrived after the end of their choice, which a collected response says in a warning.
+fn has_late_text(collected: &serde_json::Value) -> bool {
+    let warnings = collected["unbraid"]["warnings"].as_array();
+    warnings.is_some_and(|warnings| warnings.iter().any(|warning| warning["code"] == "F6"))
+}
+
 /// Runs a command with the bytes and the options of a fixture.
 fn run_fixture(args: &str, fixture: &Fixture) -> Run {
     unbraid(&format!("{args} {}", flags(fixture)), &fixture.bytes)

@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 use unbraid_testkit::fixture::{Fixture, workspace_root};
 
-use crate::{Run, UNBRAID, pipes, run_fixture, unbraid};
+use crate::{Run, UNBRAID, has_late_text, pipes, run_fixture, unbraid};
 
 const TIMED: &str = "crates/unbraid-cli/tests/data/timed.sse";
 
@@ -162,6 +162,10 @@ fn sizes_equal_those_of_the_collected_response() {
             fixture.name
         );
         let (stats, collected) = (run.json(), collected.json());
+        // F6: what arrives after its choice has ended is in the message alone.
+        if has_late_text(&collected) {
+            continue;
+        }
         let choices = collected["choices"].as_array().unwrap();
         assert_eq!(
             stats["choices"].as_array().unwrap().len(),
