@@ -148,9 +148,9 @@ async fn an_error_event_of_the_upstream_is_passed_on_unchanged_and_is_the_last_e
         .await;
     assert!(choice.last().unwrap().json()["error"].is_object());
     // For a client that only polls.
-    let told = &gateway.status(&id).await["error"];
+    let reported = &gateway.status(&id).await["error"];
     assert_eq!(
-        (&told["message"], &told["code"]),
+        (&reported["message"], &reported["code"]),
         (&json!("overloaded"), &json!("server_error"))
     );
 }
