@@ -82,7 +82,7 @@ fn unbraid(args: &str, stdin: &[u8]) -> Run {
 }
 
 /// Whether text or calls arrived after the end of their choice, which a collected response says in a warning.
-fn has_late_text(collected: &serde_json::Value) -> bool {
+fn has_late_text(collected: &Value) -> bool {
     let warnings = collected["unbraid"]["warnings"].as_array();
     warnings.is_some_and(|warnings| warnings.iter().any(|warning| warning["code"] == "F6"))
 }
