@@ -195,11 +195,9 @@ impl ReaderMachine {
             return self.fail(error);
         }
         self.backoff.failed(now);
-        // The last attempt is made when the patience ends, and not up to a pause later.
+        // The last attempt is made when the patience ends, and not up to a check later.
         self.backoff.not_after(until);
-        // After the pause, and not only when a check would be due: the time in which the log does not know the stream begins with
-        // the first answer after an outage.
-        self.check_at = self.backoff.until(now).unwrap_or(until);
+        self.check_at = self.check_at.min(until);
     }
 
     fn available(&mut self) {

@@ -5,7 +5,6 @@
 //! rule that is broken on purpose must be found.
 
 mod broker;
-mod outage;
 mod refused;
 mod search;
 mod world;
