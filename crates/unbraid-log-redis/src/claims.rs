@@ -62,17 +62,19 @@ impl Inner {
     }
 
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
-        let mut void = Bytes::new();
-        loop {
-            // Not in one request: it may arrive late, when the lease has expired because nobody could renew it.
-            let Some(held) = self.try_claim(key, id, &void).await? else {
-                return Ok(Claim::Acquired);
-            };
-            if held.is_alive || held.value == void || !self.may_judge() {
+        let mut held = self.try_claim(key, id, b"").await?;
+        // Not in the same request: that may arrive late, when the lease has expired because nobody could renew it.
+        if let Some(void) = held.as_ref().filter(|held| !held.is_alive)
+            && self.may_judge()
+        {
+            held = self.try_claim(key, id, &void.value).await?;
+        }
+        match held {
+            None => Ok(Claim::Acquired),
+            Some(held) => {
                 let (id, fingerprint) = decode(&held.value)?;
-                return Ok(Claim::Held { id, fingerprint });
+                Ok(Claim::Held { id, fingerprint })
             }
-            void = held.value;
         }
     }
 
