@@ -7,6 +7,7 @@ mod contract;
 mod expiry;
 mod faults;
 mod foreign;
+mod lost;
 mod network;
 mod readers;
 mod runtimes;

@@ -134,3 +134,29 @@ pub(super) async fn a_seal_does_not_make_a_loss_final(engine: &dyn Engine) {
     assert_eq!(stream.writer.seal(&end).await, Ok(()));
     assert_eq!(stream.read(0).await.len(), 5);
 }
+
+/// GATEWAY.md, section 8: no reader hangs for longer than the lease and two seconds.
+pub(super) async fn a_stream_that_is_lost_with_its_producer_ends_its_readers(engine: &dyn Engine) {
+    let mut stream = open(engine).await;
+    stream.append(1, 5).await;
+    let other = engine.gateway().await;
+    let follower = crate::Follower::start(other, stream.id.clone(), engine.lease());
+    while follower.journal().tail() != Seq(5) {
+        sleep(Duration::from_millis(10)).await;
+    }
+    drop(stream);
+    engine.empty().await;
+    let back = Instant::now();
+    let end = loop {
+        if let Some(end) = follower.journal().end() {
+            break end;
+        }
+        let elapsed = back.elapsed();
+        assert!(
+            elapsed < engine.lease() + Duration::from_secs(2),
+            "no end after {elapsed:?}"
+        );
+        sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!(end, Err(LogError::Unknown));
+}
