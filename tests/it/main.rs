@@ -11,7 +11,6 @@ mod edge_cases;
 mod no_blank_lines;
 mod prompt;
 mod reencoded;
-mod soak;
 mod support;
 mod think;
 mod tidy;

@@ -78,12 +78,13 @@ pub async fn soak(seeds: Range<u64>) -> Tally {
 /// Waits until no task of a completion is alive, for a limited time.
 async fn wait_for_tasks() {
     let runtime = tokio::runtime::Handle::current();
-    for _ in 0..1_000 {
-        if runtime.metrics().num_alive_tasks() == 0 {
-            return;
+    let all_ended = async {
+        while runtime.metrics().num_alive_tasks() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    };
+    // Those that are alive after that show in the tally, or in the number of tasks.
+    let _elapsed = tokio::time::timeout(DEADLINE, all_ended).await;
 }
 
 /// Suppresses the output of panics that a script causes on purpose.

@@ -1,4 +1,7 @@
 //! Ten thousand random completions with random faults, on both kinds of runtime. Every kind of end occurs, and none hangs.
+//!
+//! It has a process of its own, because it measures the memory of the process.
+#![cfg(test)]
 
 use unbraid_adversarial::soak::{Tally, silence_scripted_panics, soak};
 
