@@ -5,10 +5,13 @@
 mod actor;
 mod clock;
 mod commands;
+mod deadlines;
 mod ends;
 mod keeper;
 mod part;
 mod rewrite;
+mod singles;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tracker;
@@ -18,7 +21,6 @@ use std::{
     fmt,
     future::poll_fn,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -26,10 +28,15 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
-use unbraid_core::{ChoiceIndex, Metadata, StreamError, TimedOut, Timeout};
+use unbraid_core::{ChoiceIndex, Metadata, StreamError};
 use unbraid_log::{End, LogError, StreamId};
 
-pub(crate) use self::{actor::Supervisor, keeper::GenerationLog, part::PartSource};
+pub(crate) use self::{
+    actor::Supervisor,
+    keeper::GenerationLog,
+    part::PartSource,
+    start::{GenerationArgs, RefusedError, Singles, Start, Started, StartedPart},
+};
 use self::{
     clock::Clock,
     keeper::Keeper,
@@ -38,63 +45,11 @@ use self::{
 };
 use crate::{
     config::Options,
-    limits::{IDLE_END, READ_BYTES},
+    limits::READ_BYTES,
     metrics::Metrics,
     seldom::Seldom,
     streams::{Cancelled, Command, Registration},
 };
-
-/// The upstream's answer to a request: what a generation reads.
-pub(crate) struct Started {
-    pub(crate) parts: Vec<StartedPart>,
-    /// Sends the request for one further choice, if the first body turns out to have one choice only.
-    pub(crate) singles: Option<Singles>,
-}
-
-impl Started {
-    /// Whether each choice has a request of its own. More may follow from the first body.
-    pub(crate) fn is_fan_out(&self) -> bool {
-        self.parts.iter().any(|part| part.choice.is_some())
-    }
-}
-
-pub(crate) struct StartedPart {
-    pub(crate) source: PartSource,
-    /// The choice of the body; `None` if it has all of them.
-    pub(crate) choice: Option<ChoiceIndex>,
-}
-
-/// Requests for single choices that may become necessary.
-pub(crate) struct Singles {
-    pub(crate) n: u32,
-    pub(crate) request: Box<dyn FnMut(ChoiceIndex) -> PartSource + Send>,
-    /// Called once it is known that the model gives one choice only.
-    pub(crate) remember: Box<dyn FnOnce() + Send>,
-}
-
-/// Why a request has no answer: the error object of the stream's status, as JSON text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RefusedError(pub(crate) String);
-
-/// A request whose answer has not begun.
-pub(crate) type Start = BoxFuture<'static, Result<Started, RefusedError>>;
-
-/// What a generation needs.
-pub(crate) struct GenerationArgs {
-    pub(crate) start: Start,
-    pub(crate) log: GenerationLog,
-    pub(crate) registration: Registration,
-    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
-    pub(crate) endpoint: &'static str,
-    /// The number of choices that were requested.
-    pub(crate) expected: u32,
-    pub(crate) orphan_after: Option<Duration>,
-    /// Whether the client asked for usage in the stream.
-    pub(crate) wants_usage: bool,
-    /// Called if the request was refused, before the log is sealed.
-    pub(crate) on_refused: Option<BoxFuture<'static, ()>>,
-    pub(crate) metrics: Metrics,
-}
 
 /// A generation. It is boxed, because ractor moves an actor's arguments through several futures.
 pub(crate) struct Generation {
@@ -324,104 +279,6 @@ impl Generation {
             return self.abort(End::LimitExceeded, &StreamError::Limit(error));
         }
         self.request_missing();
-        self.close_if_cancelled();
-    }
-
-    /// Requests the choices that the first body did not have, once it has ended with one.
-    fn request_missing(&mut self) {
-        let Some(first) = self.parts.first().filter(|_| self.singles.is_some()) else {
-            return;
-        };
-        if self.registration.is_counted() && !first.is_closed() {
-            return;
-        }
-        let known = first.tracker.choices();
-        let seen = known.iter();
-        let seen = seen
-            .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
-            .count();
-        if seen > 1 {
-            self.registration.set_fan_out(false);
-        }
-        if !first.is_closed() {
-            return;
-        }
-        let Some(mut singles) = self.singles.take() else {
-            return;
-        };
-        let missing: Vec<ChoiceIndex> = (1..singles.n)
-            .map(ChoiceIndex)
-            .filter(|choice| !self.cancelled_unseen.contains(choice))
-            .filter(|choice| !known.iter().any(|known| known.index == *choice))
-            .collect();
-        let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
-        // If every other choice was cancelled before it appeared, nothing can be concluded.
-        let is_single = is_complete && seen == 1 && !missing.is_empty();
-        for part in &mut self.parts {
-            part.tracker
-                .resolve_held(!is_single, &mut self.keeper.events);
-        }
-        self.registration.set_fan_out(is_single);
-        if !is_single {
-            return;
-        }
-        (singles.remember)();
-        self.is_fan_out = true;
-        for choice in missing {
-            let source = (singles.request)(choice);
-            self.parts
-                .push(Part::new(source, Role::Single(choice), self.max_choices));
-        }
-    }
-
-    async fn handle_tick(&mut self, tick: Tick) {
-        match tick {
-            Tick::Idle => self.end_finished(),
-            Tick::TimedOut => self.time_out(),
-            Tick::Orphaned => {
-                self.cancel_all();
-            }
-            Tick::Renew => {
-                if let Err(error) = self.keeper.renew().await
-                    && !error.is_temporary()
-                {
-                    self.log_failed(&error);
-                }
-            }
-            Tick::Linger => {}
-        }
-    }
-
-    /// Ends the choices that have a finish reason in the bodies that are silent.
-    fn end_finished(&mut self) {
-        let now = Instant::now();
-        let is_silent = |since: Instant| now.duration_since(since) >= IDLE_END;
-        for part in &mut self.parts {
-            if part.finished_since().is_some_and(is_silent) {
-                part.tracker
-                    .handle_idle(&self.identity, &mut self.keeper.events);
-            }
-        }
-        self.close_if_cancelled();
-    }
-
-    /// Ends the bodies that are silent for too long. The other choices of a fan-out continue.
-    fn time_out(&mut self) {
-        let now = Instant::now();
-        let idle = self.clock.idle_timeout();
-        let is_silent = |since: Instant| now.duration_since(since) >= idle;
-        let error = StreamError::TimedOut(TimedOut::new(Timeout::Idle, idle));
-        let silent = |part: &&mut Part| part.silent_since().is_some_and(is_silent);
-        for part in self.parts.iter_mut().filter(silent) {
-            if !matches!(part.tracker.role, Role::Single(_)) {
-                return self.abort(End::TimedOut, &error);
-            }
-            part.fail(
-                Some(error.clone()),
-                &mut self.identity,
-                &mut self.keeper.events,
-            );
-        }
         self.close_if_cancelled();
     }
 

@@ -4,87 +4,27 @@
 //! record, and nothing else parses it.
 
 mod event;
+mod role;
 mod routed;
 
 use std::{fmt, marker::PhantomData};
 
 use serde::de::IgnoredAny;
 use unbraid_core::{
-    ChoiceEnd, ChoiceIndex, Config, EventIndex, Limits, Metadata, ServerError, StreamError, Update,
+    ChoiceIndex, Config, EventIndex, Limits, ServerError, StreamError, Update,
     internal::{Decoder, Frame, FrameError, FrameKind, FrameLimits, Framer, Router},
 };
 
+pub use self::role::{ChunkText, Identity, Role, TrackedChoice};
 use self::{
     event::{Decoded, Entry, Held, Written, write},
+    role::body_end,
     routed::Routed,
 };
 use crate::{End, Event, RecordBuilder};
 
 /// Bytes of an event, as in the library.
 const MAX_EVENT_BYTES: usize = unbraid_core::limits::MAX_EVENT_BYTES;
-
-/// How the events of one body are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The body has all choices, and its events are passed on unchanged.
-    Whole,
-    /// The body may turn out to have one choice only: its last event is held back if it has nothing but usage.
-    MaybeWhole,
-    /// The body is the answer to a request for this choice only; its chunks are rewritten. If it has several choices, the
-    /// first of them counts, and the others are refused (E11).
-    Single(ChoiceIndex),
-}
-
-impl Role {
-    /// Whether the body may have this choice.
-    #[must_use]
-    pub fn may_have(self, choice: ChoiceIndex) -> bool {
-        match self {
-            Self::Single(single) => single == choice,
-            Self::Whole | Self::MaybeWhole => true,
-        }
-    }
-}
-
-/// A choice that has appeared, or was cancelled before it did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrackedChoice {
-    /// Its index in the stream.
-    pub index: ChoiceIndex,
-    /// Its finish reason, once that has arrived.
-    pub finish_reason: Option<String>,
-    /// How it ended, once it has.
-    pub end: Option<End>,
-}
-
-/// What all chunks of a stream share: the metadata of its first chunk, and the path of its request.
-#[derive(Debug, Clone)]
-pub struct Identity {
-    /// That of the first chunk.
-    pub metadata: Metadata,
-    /// The path of the request.
-    pub endpoint: &'static str,
-}
-
-/// What is written in place of chunks of the upstream.
-pub trait ChunkText {
-    /// The last chunk of a cancelled choice.
-    fn cancelled(identity: &Identity, choice: ChoiceIndex) -> String;
-
-    /// The last chunk of the only choice of a body that failed, and what its server said of that.
-    fn failed(
-        identity: &Identity,
-        choice: ChoiceIndex,
-        end: End,
-        error: Option<&ServerError>,
-    ) -> String;
-
-    /// A chunk of a body with one choice, as that of another choice. `None` drops it.
-    fn merged(payload: &[u8], choice: ChoiceIndex, first: &Metadata) -> Option<String>;
-
-    /// A chunk without the entries of these choices. `None` drops it.
-    fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>>;
-}
 
 /// One upstream body.
 pub struct Tracker<C> {
@@ -390,37 +330,6 @@ impl<C: ChunkText> Tracker<C> {
     pub fn usage(&self) -> Option<serde_json::Value> {
         let usage = self.router.usage().raw;
         (!usage.is_null()).then_some(usage)
-    }
-}
-
-impl Identity {
-    fn absorb(&mut self, metadata: &Metadata) {
-        if self.metadata.id.is_none() && metadata.id.is_some() {
-            self.metadata = metadata.clone();
-        }
-    }
-}
-
-fn body_end(
-    closed: Option<&Result<(), StreamError>>,
-    is_done: bool,
-    choices: &[TrackedChoice],
-) -> End {
-    let has = |end| choices.iter().any(|choice| choice.end == Some(end));
-    match closed {
-        // The upstream's own end mark: choices beyond the limit are not followed, but their events were passed on.
-        Some(Ok(()) | Err(StreamError::Limit(_))) | None if is_done => {
-            if has(End::DoneWithoutFinish) {
-                End::DoneWithoutFinish
-            } else {
-                End::Finished
-            }
-        }
-        // The end mark came without any chunk.
-        Some(Err(StreamError::Empty { .. })) if is_done => End::DoneWithoutFinish,
-        Some(Ok(())) if !choices.is_empty() && !has(End::Interrupted) => End::Finished,
-        Some(Ok(())) | None => End::Interrupted,
-        Some(Err(error)) => End::from(&ChoiceEnd::from(error)),
     }
 }
 

@@ -7,12 +7,14 @@ mod actor;
 mod choice_actor;
 mod clock;
 mod commands;
+mod deliver;
 mod end;
 pub(crate) mod job_pacer;
 mod large_events;
 pub(crate) mod numbering;
 mod outbox;
 mod owners;
+mod poll;
 mod read_buffer;
 mod repoll;
 
@@ -20,7 +22,7 @@ use std::{
     future::{Future, poll_fn},
     panic::AssertUnwindSafe,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::Waker,
 };
 
 use futures::FutureExt;
@@ -30,7 +32,7 @@ use tokio::{
     time::Instant,
 };
 use tracing::Instrument;
-use unbraid_core::{Config, FinishPolicy, StreamError, Warning, internal::Pipeline};
+use unbraid_core::{Config, FinishPolicy, StreamError, internal::Pipeline};
 
 pub(crate) use actor::ReaderActor;
 use clock::Tick;
@@ -40,23 +42,18 @@ use end::{Rest, SourceStatus};
 use numbering::Numbering;
 use outbox::Outbox;
 use owners::Owners;
+use poll::ITEM_COST;
 use read_buffer::ReadBuffer;
 use repoll::RepollHeuristic;
 
 use crate::{
     control::{Command, CommandReceiver, ReaderControl},
-    source::{PollSource, Source, SourceError, SourceItem},
-    state::{
-        choice_log::ChoiceLog,
-        completion::{CompletionWriter, Published},
-    },
+    source::{PollSource, Source, SourceError},
+    state::completion::CompletionWriter,
 };
 
 /// The number of bytes that are decoded before anything is delivered. The updates gathered until then are delivered as one batch per choice.
 const READ_BYTES: usize = 64 * 1024;
-
-/// What an item counts at least towards [`READ_BYTES`]: a source that is always ready with nothing must not hold the thread.
-const ITEM_COST: usize = 64;
 
 /// The number of empty reads in a row after which the reader pauses: a source that is always ready with nothing would keep
 /// a core busy.
@@ -267,103 +264,6 @@ impl Reader {
         self.deliver();
     }
 
-    /// Reads whatever is ready, up to a bound, and waits only if nothing is.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
-        // Commands come first: a source that is always ready must not keep a cancel waiting.
-        if let Poll::Ready(commands) = self.control.poll(cx, &mut self.registered) {
-            return Poll::Ready(Wakeup::Commands(commands));
-        }
-        if let Some(wakeup) = self.poll_buffer() {
-            return Poll::Ready(wakeup);
-        }
-        let mut cost = 0;
-        while cost < READ_BYTES
-            && self.buffer.accepts_read()
-            && self.pipeline.router().closed().is_none()
-        {
-            match self.poll_source(cx, &mut cost) {
-                Poll::Ready(Some(Ok(()))) => {}
-                Poll::Ready(end) => {
-                    let end = end.and_then(Result::err);
-                    let end = end.map_or(Wakeup::End, Wakeup::Error);
-                    // What was read before the end is decoded and delivered first, so that an error does not overtake the text
-                    // before it.
-                    if self.buffer.is_empty() {
-                        self.source_status = SourceStatus::Ended;
-                        return Poll::Ready(end);
-                    }
-                    self.source_status = SourceStatus::Ending(end);
-                    break;
-                }
-                Poll::Pending => return self.poll_pending(cx, cost > 0),
-            }
-        }
-        Poll::Ready(Wakeup::Read { more: true })
-    }
-
-    /// Polls the source once, and decodes the item that it has. `cost` counts what was read.
-    fn poll_source(
-        &mut self,
-        cx: &mut Context<'_>,
-        cost: &mut usize,
-    ) -> Poll<Option<Result<(), SourceError>>> {
-        let Self {
-            source,
-            pipeline,
-            buffer,
-            clock,
-            empty_reads,
-            ..
-        } = self;
-        source.poll(cx, &mut |item| {
-            *cost += ITEM_COST;
-            match item {
-                SourceItem::Bytes([]) => *empty_reads += 1,
-                SourceItem::Bytes(bytes) => {
-                    *empty_reads = 0;
-                    *cost += bytes.len();
-                    clock.touch();
-                    buffer.read(bytes, pipeline);
-                }
-                SourceItem::Update(update) => {
-                    *empty_reads = 0;
-                    clock.touch();
-                    pipeline.feed_update(update);
-                }
-                SourceItem::ChoiceEnd(choice, end) => {
-                    *empty_reads = 0;
-                    clock.touch();
-                    pipeline.end_choice(choice, end);
-                }
-            }
-        })
-    }
-
-    /// The source is pending. What was read is delivered, and then there is only time to wait for.
-    fn poll_pending(&mut self, cx: &mut Context<'_>, has_read: bool) -> Poll<Wakeup> {
-        if self.buffer.has_large_event() {
-            return self.poll_gathered(cx);
-        }
-        if has_read {
-            self.repoll.saw_item();
-            // The source has registered this task's waker, so that it need not be polled again before waiting.
-            if self.repoll.should_repoll() || !self.deliver_now() {
-                return Poll::Ready(Wakeup::Read { more: false });
-            }
-        } else {
-            self.repoll.saw_pending();
-        }
-        self.poll_clock(cx)
-    }
-
-    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
-        if self.pipeline.router().is_after_done() {
-            return self.poll_after_done(cx);
-        }
-        let idle_ends = self.idle_ends_a_choice();
-        self.clock.poll(cx, idle_ends).map(Wakeup::Tick)
-    }
-
     fn idle_ends_a_choice(&self) -> bool {
         self.pipeline.router().has_finished_choices()
             && self.config.finish_policy != FinishPolicy::AtStreamEnd
@@ -388,67 +288,5 @@ impl Reader {
                 self.end_stream(move |pipeline| pipeline.abort(error)).await;
             }
         }
-    }
-
-    /// Delivers the batches from within a poll; returns false if there is more to do, which needs an `await`. A shortcut:
-    /// after the poll, [`deliver`](Self::deliver) would do the same, but the source would then be polled once more.
-    fn deliver_now(&mut self) -> bool {
-        let only_batches = self.selection.is_none() && self.pipeline.router().closed().is_none();
-        let delivered = only_batches && self.outbox_mut().deliver();
-        if delivered {
-            self.publish(Vec::new());
-        }
-        delivered
-    }
-
-    /// Delivers the batches, announces new choices, starts the actors of others, and publishes what concerns the stream itself.
-    fn deliver(&mut self) {
-        let new = if self.outbox_mut().deliver() {
-            Vec::new()
-        } else {
-            let over = self.pipeline.router().closed().is_some();
-            // When the stream is over, no more updates arrive for a choice, so it needs no actor.
-            let supervisor = self.actor.as_ref().filter(|_| !over);
-            let (completion, owners) = (&self.completion, &mut self.owners);
-            self.pipeline.sink.advance(supervisor, completion, owners)
-        };
-        self.publish(new);
-    }
-
-    fn publish(&mut self, choices: Vec<ChoiceLog>) {
-        let router = self.pipeline.router();
-        // Only the control needs this: when the last handle is dropped, the reader then drains a connection that can be
-        // reused, and is not killed.
-        if self.all_choices_ended != router.all_ended() {
-            self.all_choices_ended = router.all_ended();
-            self.control.set_all_choices_ended(self.all_choices_ended);
-        }
-        // Only a whole update can change the metadata or warn, and most events bring a piece of text. So the usual read
-        // publishes nothing, and takes no lock to find that out.
-        let updates = router.updates();
-        let no_update = std::mem::replace(&mut self.published_updates, updates) == updates;
-        let nothing_new = choices.is_empty() && !self.outbox().has_events();
-        let router = self.pipeline.router();
-        if nothing_new && (no_update || self.completion.has_published(router.metadata())) {
-            return;
-        }
-        let events = self.outbox_mut().take_events();
-        let router = self.pipeline.router();
-        self.completion.publish(Published {
-            choices,
-            events,
-            metadata: router.metadata(),
-            warnings: self.warnings(),
-            warnings_dropped: router.warnings_dropped(),
-        });
-    }
-
-    /// The warnings of the stream itself, with each choice's index within the completion.
-    fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = self.pipeline.router().warnings().to_vec();
-        for warning in &mut warnings {
-            self.outbox().assign_choice(warning);
-        }
-        warnings
     }
 }

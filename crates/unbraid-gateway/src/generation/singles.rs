@@ -1,0 +1,54 @@
+//! The choices that an upstream did not give: each is requested with a request of its own.
+
+use unbraid_core::ChoiceIndex;
+
+use super::{Generation, part::Part, tracker::Role};
+
+impl Generation {
+    /// Requests the choices that the first body did not have, once it has ended with one.
+    pub(super) fn request_missing(&mut self) {
+        let Some(first) = self.parts.first().filter(|_| self.singles.is_some()) else {
+            return;
+        };
+        if self.registration.is_counted() && !first.is_closed() {
+            return;
+        }
+        let known = first.tracker.choices();
+        let seen = known.iter();
+        let seen = seen
+            .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
+            .count();
+        if seen > 1 {
+            self.registration.set_fan_out(false);
+        }
+        if !first.is_closed() {
+            return;
+        }
+        let Some(mut singles) = self.singles.take() else {
+            return;
+        };
+        let missing: Vec<ChoiceIndex> = (1..singles.n)
+            .map(ChoiceIndex)
+            .filter(|choice| !self.cancelled_unseen.contains(choice))
+            .filter(|choice| !known.iter().any(|known| known.index == *choice))
+            .collect();
+        let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
+        // If every other choice was cancelled before it appeared, nothing can be concluded.
+        let is_single = is_complete && seen == 1 && !missing.is_empty();
+        for part in &mut self.parts {
+            part.tracker
+                .resolve_held(!is_single, &mut self.keeper.events);
+        }
+        self.registration.set_fan_out(is_single);
+        if !is_single {
+            return;
+        }
+        (singles.remember)();
+        self.is_fan_out = true;
+        for choice in missing {
+            let source = (singles.request)(choice);
+            self.parts
+                .push(Part::new(source, Role::Single(choice), self.max_choices));
+        }
+    }
+}
