@@ -3,6 +3,7 @@
 
 mod chaos;
 mod claims;
+mod cluster;
 mod contract;
 mod expiry;
 mod faults;

@@ -1,5 +1,7 @@
 //! `nats-server`, with JetStream in a temporary folder.
 
+mod cluster;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -15,6 +17,8 @@ use tokio::{
     time::{Instant, sleep},
 };
 
+pub use cluster::{Member, NatsCluster};
+
 use super::{Process, find_program};
 
 /// No server takes longer to start, not even on a busy machine.
@@ -27,6 +31,8 @@ pub struct NatsConfig {
     pub jetstream: bool,
     /// A user and a password that it requires.
     pub user: Option<(String, String)>,
+    /// Its place in a cluster.
+    pub member: Option<Member>,
 }
 
 impl Default for NatsConfig {
@@ -34,6 +40,7 @@ impl Default for NatsConfig {
         Self {
             jetstream: true,
             user: None,
+            member: None,
         }
     }
 }
@@ -152,6 +159,9 @@ impl NatsServer {
         }
         if let Some((user, password)) = &self.config.user {
             command.args(["--user", user, "--pass", password]);
+        }
+        if let Some(member) = &self.config.member {
+            command.args(member.arguments());
         }
         let process = Process::start(&mut command);
         let id = process.id();
