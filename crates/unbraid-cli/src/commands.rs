@@ -97,7 +97,11 @@ impl Cli {
             Command::Stats(args) => stats::run(args, stream),
             Command::Replay(args) => replay::run(args, stream),
             #[cfg(feature = "serve")]
-            Command::Serve(args) => serve::run(args),
+            Command::Serve(args) => match stream.first_given() {
+                // An option without an effect would look like a setting of the gateway.
+                Some(option) => Err(Failure::Usage(format!("{option} has no effect on serve"))),
+                None => serve::run(args),
+            },
             #[cfg(not(feature = "serve"))]
             Command::Serve(_) => Err(Failure::missing("serve", "serve")),
             Command::Generate(args) => generate::run(args, Self::command()),
@@ -111,6 +115,7 @@ Exit codes:
   1  the input could not be read, or held no choice
   2  the command line was invalid
   3  a choice did not finish, or chat received fewer choices than it requested
+  4  chat --run-tool: the last answer that --max-turns allows has calls, which were not run
 
 Examples:
   unbraid collect answer.sse

@@ -86,15 +86,12 @@ impl Endpoint {
 }
 
 fn parse(base: &str) -> Result<Url, BuildError> {
-    let url = Url::parse(base.trim()).map_err(|error| BuildError::Url {
-        why: error.to_string(),
-    })?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        // `localhost:8000` parses as a URL with the scheme `localhost`.
-        _ => Err(BuildError::Url {
-            why: "it does not begin with http:// or https://".to_owned(),
-        }),
+    let error = |why: String| BuildError::Url { why };
+    match Url::parse(base.trim()) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Err(parse) if base.contains("://") => Err(error(parse.to_string())),
+        // `localhost:8000` parses as a URL with the scheme `localhost`; `127.0.0.1:8000` does not parse.
+        _ => Err(error("it does not begin with http:// or https://".into())),
     }
 }
 

@@ -80,6 +80,24 @@ impl StreamArgs {
             .with_reasoning_keys(self.reasoning_keys.iter().map(String::as_str))
     }
 
+    /// The first of these options that is given, for a command that reads no stream.
+    #[cfg(feature = "serve")]
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            (self.expect_choices.is_some(), "--expect-choices"),
+            (self.strict, "--strict"),
+            (self.split_think.is_some(), "--split-think"),
+            (self.usage_after_done, "--usage-after-done"),
+            (self.dialect.is_some(), "--dialect"),
+            (
+                self.reasoning_keys.join(",") != REASONING_KEYS,
+                "--reasoning-keys",
+            ),
+        ];
+        let first = given.into_iter().find(|(is_given, _)| *is_given);
+        first.map(|(_, option)| option)
+    }
+
     /// Without a tokenizer, tokens that the server does not report are not counted.
     pub(crate) fn builder(&self, usage: UsageMode) -> CompletionsBuilder {
         let builder = Completions::builder().config(self.config());

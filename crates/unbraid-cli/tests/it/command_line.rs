@@ -1,5 +1,9 @@
 //! The command line: usage errors and help.
 
+use std::fs;
+
+use unbraid_testkit::fixture::workspace_root;
+
 use crate::unbraid;
 
 #[track_caller]
@@ -61,6 +65,20 @@ fn help_and_version_exit_with_0() {
             .stdout
             .contains(env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[test]
+fn the_help_has_every_exit_code_of_the_document() {
+    let page = fs::read_to_string(workspace_root().join("docs/command-line.md")).unwrap();
+    let (_, section) = page.split_once("\n## Exit codes\n").unwrap();
+    let table = section.split("\n## ").next().unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+    let codes = rows.filter_map(|row| row.split(' ').next()?.parse::<i32>().ok());
+    let help = unbraid("--help", b"").stdout;
+    let (_, listed) = help.split_once("\nExit codes:\n").unwrap();
+    let listed = listed.lines().take_while(|line| !line.is_empty());
+    let listed = listed.map(|line| line.trim().split(' ').next().unwrap().parse().unwrap());
+    assert_eq!(listed.collect::<Vec<i32>>(), codes.collect::<Vec<_>>());
 }
 
 #[test]

@@ -150,10 +150,15 @@ fn an_invalid_command_line_exits_with_2() {
         (&["--fan-out", "sometimes"], "native, auto or always"),
         (&["--cors-origin", "*"], "CORS origin"),
         (&["--tls-cert", "x"], "--tls-key"),
+        (&["--strict"], "--strict has no effect on serve"),
+        (&["--dialect", "chat"], "--dialect has no effect"),
+        (&["--reasoning-keys", "a"], "--reasoning-keys has no effect"),
     ] {
         check(&with_upstream(args), 2, message);
     }
-    check(&["--upstream", "localhost:8000"], 2, "http://");
+    for upstream in ["localhost:8000", "127.0.0.1:8000/v1"] {
+        check(&["--upstream", upstream], 2, "begin with http://");
+    }
     check(&["--new-key", "two words"], 2, "white space");
 }
 
@@ -198,6 +203,12 @@ fn an_address_in_use_or_a_file_that_cannot_be_read_exits_with_1() {
         let args = with_upstream(&["--listen", "127.0.0.1:0", option, "/does/not/exist"]);
         check(&args, 1, "/does/not/exist");
     }
+    let dir = tempfile::tempdir().unwrap();
+    let empty = dir.path().join("empty.pem").display().to_string();
+    fs::write(&empty, "").unwrap();
+    let args = with_upstream(&["--listen", "127.0.0.1:0", "--tls-cert", &empty]);
+    let args = [&args[..], &["--tls-key", &empty]].concat();
+    check(&args, 1, &format!("{empty} contains no certificate"));
     for option in ["--upstream-key-file", "--link-secret-file"] {
         let args = with_upstream(&["--listen", "127.0.0.1:0", option, "/dev/null"]);
         check(&args, 1, "the file is empty");

@@ -285,10 +285,10 @@ impl fmt::Debug for GatewayBuilder {
 
 fn parse_upstream(text: &str) -> Result<Url, BuildError> {
     let error = |why: String| BuildError::Upstream { why };
-    let url = Url::parse(text.trim()).map_err(|parse| error(parse.to_string()))?;
-    match url.scheme() {
-        "http" | "https" if !url.cannot_be_a_base() => Ok(url),
-        // `localhost:8000` parses as a URL with the scheme `localhost`.
+    match Url::parse(text.trim()) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && !url.cannot_be_a_base() => Ok(url),
+        Err(parse) if text.contains("://") => Err(error(parse.to_string())),
+        // `localhost:8000` parses as a URL with the scheme `localhost`; `127.0.0.1:8000` does not parse.
         _ => Err(error("it does not begin with http:// or https://".into())),
     }
 }
@@ -335,8 +335,20 @@ mod tests {
     #[test]
     fn an_upstream_is_an_http_url() {
         assert!(parse_upstream("http://127.0.0.1:8000/v1").is_ok());
-        for url in ["", "localhost:8000", "ftp://a", "http://"] {
-            assert!(parse_upstream(url).is_err(), "{url}");
+        for url in [
+            "",
+            "localhost:8000",
+            "127.0.0.1:8000/v1",
+            "vllm/v1",
+            "ftp://a",
+        ] {
+            let error = parse_upstream(url).unwrap_err().to_string();
+            assert!(
+                error.contains("does not begin with http://"),
+                "{url}: {error}"
+            );
         }
+        let error = parse_upstream("http://").unwrap_err().to_string();
+        assert!(error.contains("empty host"), "{error}");
     }
 }

@@ -20,15 +20,18 @@ pub(super) struct Acceptor(Arc<ServerConfig>);
 impl Acceptor {
     pub(super) fn read(certificate: &Path, key: &Path) -> Result<Self, BuildError> {
         let read = |path| fs::read(path).map_err(|error| BuildError::file(path, error));
-        let (chain, key) = (read(certificate)?, read(key)?);
+        let (chain, key_pem) = (read(certificate)?, read(key)?);
         let chain = CertificateDer::pem_slice_iter(&chain)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| tls_error(&error))?;
         if chain.is_empty() {
-            return Err(tls_error(&"the file contains no certificate"));
+            let why = format!("{} contains no certificate", certificate.display());
+            return Err(tls_error(&why));
         }
-        let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| match error {
-            pem::Error::NoItemsFound => tls_error(&"the file contains no private key"),
+        let key = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| match error {
+            pem::Error::NoItemsFound => {
+                tls_error(&format!("{} contains no private key", key.display()))
+            }
             error => tls_error(&error),
         })?;
         // The provider is passed on explicitly: a process-wide default may be missing.

@@ -169,14 +169,17 @@ fn build_rejects_invalid_configurations() {
     for base in [
         "",
         "localhost:8000/v1",
+        "127.0.0.1:8000/v1",
         "/v1",
         "ftp://a/v1",
-        "http://",
         "mailto:a@b",
     ] {
         let error = build(Client::builder().base_url(base));
-        assert!(matches!(error, BuildError::Url { .. }), "{base}: {error}");
+        let expected = "the base URL cannot be used: it does not begin with http:// or https://";
+        assert_eq!(error.to_string(), expected, "{base}");
     }
+    let error = build(Client::builder().base_url("http://"));
+    assert_eq!(error.to_string(), "the base URL cannot be used: empty host");
     let error = build(Client::builder().api_key("sk-a\nb"));
     assert!(matches!(error, BuildError::Key), "{error}");
     let error = build(Client::builder().header("a b", "c"));
