@@ -237,6 +237,9 @@ impl Decoder {
                 false
             }
         };
+        if emitter.has_cut_data() {
+            self.cut_in_dialect(text.as_deref().unwrap_or_default());
+        }
         self.events += 1;
         let refused = emitter.is_malformed || (self.strict && !understood);
         // Built before `finish` consumes the emitter. The updates before the error are still delivered.

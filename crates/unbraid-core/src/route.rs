@@ -282,8 +282,7 @@ impl Router {
         // received.
         if update.has_delta() {
             route.last_delta = position.event;
-            route.deltas += 1;
-            route.textless_deltas += u64::from(!update.has_text());
+            route.count_delta(update);
         } else {
             route.bare_updates += 1;
         }

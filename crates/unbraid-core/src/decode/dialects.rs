@@ -230,6 +230,16 @@ impl Decoder {
         }
     }
 
+    /// The end of the stream cut an event with this data.
+    pub(super) fn cut_in_dialect(&mut self, data: &str) {
+        let last_line = data.trim_end().rsplit('\n').next().unwrap_or_default();
+        if let DialectState::Other { reader, .. } = &mut self.dialect
+            && !"[DONE]".starts_with(last_line.trim_start())
+        {
+            reader.cut();
+        }
+    }
+
     /// Ends the event of what was held back: it had arrived before the error, which must not reach a choice that had finished
     /// (X4).
     fn split_event(&mut self, emitter: &mut Emitter<'_, '_>) {

@@ -80,6 +80,11 @@ impl<'a, 's> Emitter<'a, 's> {
         self.lost_tail.bytes += bytes;
     }
 
+    /// Whether the end of the stream cut the event.
+    pub(super) fn has_cut_data(&self) -> bool {
+        self.is_cut && self.lost_tail.fragments > 0
+    }
+
     /// A good value follows the data that was lost so far, so the end of the stream did not cut that data.
     pub(super) fn confirm_lost(&mut self) {
         let Lost { fragments, bytes } = std::mem::take(&mut self.lost_tail);

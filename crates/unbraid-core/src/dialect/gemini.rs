@@ -26,6 +26,8 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Gemini {
     candidates: Vec<Candidate>,
+    /// Whether the end of the body cut another value.
+    is_cut: bool,
 }
 
 /// One candidate, which is a choice.
@@ -87,7 +89,18 @@ impl DialectReader for Gemini {
         place == Place::Candidate && self.continues_candidate(choice, text)
     }
 
+    fn cut(&mut self) {
+        self.is_cut = true;
+        // The value was of a candidate without a reason, if there is one. Otherwise it followed the reasons.
+        if self.candidates.iter().all(|known| known.reason.is_some()) {
+            for candidate in &mut self.candidates {
+                candidate.continues = true;
+            }
+        }
+    }
+
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        let is_complete = is_complete && !self.is_cut;
         for candidate in &mut self.candidates {
             let reason = candidate.reason.take();
             // Where content followed a reason, it says nothing about an answer that was cut.

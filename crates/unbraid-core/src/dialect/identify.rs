@@ -38,12 +38,15 @@ pub(crate) fn unsupported(event: &WireEvent<'_, '_>) -> Option<BodyFormat> {
     let kind = event.kind();
     let kind = kind.as_deref().unwrap_or_default();
     let has = |key: &str| node.get(key).is_some();
-    if node.get("event_type").and_then(Node::as_str).is_some() {
-        Some(if has("interaction") || has("interaction_id") {
-            BodyFormat::GeminiInteractions
-        } else {
-            BodyFormat::CohereV1
-        })
+    if let Some(kind) = node.get("event_type").and_then(Node::as_str) {
+        // Cohere's types have no dot: `text-generation`.
+        Some(
+            if has("interaction") || has("interaction_id") || kind.text.contains('.') {
+                BodyFormat::GeminiInteractions
+            } else {
+                BodyFormat::CohereV1
+            },
+        )
     } else if kind == "completion" && has("completion") {
         Some(BodyFormat::AnthropicCompletion)
     } else if kind.starts_with("conversation.response.") || kind.starts_with("message.output.") {

@@ -39,6 +39,9 @@ pub(crate) trait DialectReader: Send {
     /// A value without content arrived: a ping.
     fn keep_alive(&mut self, _output: &mut Output<'_>) {}
 
+    /// The end of the stream cut another value, which is lost (S21).
+    fn cut(&mut self) {}
+
     /// Nothing follows: reports everything that was held back. A second call reports nothing.
     ///
     /// The answer is complete if the body or its end mark was reached, and not if an error follows or the connection was lost.

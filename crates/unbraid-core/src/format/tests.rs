@@ -60,6 +60,10 @@ fn h09_b19_formats_that_no_dialect_reads_are_named() {
         BodyFormat::GeminiInteractions,
     );
     check(
+        r#"{"event_type":"step.delta","index":0,"delta":{"type":"text","text":"Hi"}}"#,
+        BodyFormat::GeminiInteractions,
+    );
+    check(
         r#"{"type":"text-delta","id":"0","delta":"Hi"}"#,
         BodyFormat::AiSdk,
     );

@@ -1,6 +1,6 @@
 //! What the router remembers of each choice.
 
-use crate::{ChoiceIndex, EventIndex};
+use crate::{ChoiceIndex, EventIndex, Update};
 
 /// Where a choice is between its first update and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,10 @@ pub(super) struct Route {
     pub(super) deltas: u64,
     /// Updates without a delta: a role, a finish reason.
     pub(super) bare_updates: u64,
-    /// Deltas without text: log probabilities, audio, the header of a call.
+    /// Deltas without text of their own: log probabilities, audio, the header of a call, a message that repeats the deltas.
     pub(super) textless_deltas: u64,
+    /// Full messages that brought text in place of deltas (E21).
+    pub(super) full_messages: u64,
     pub(super) has_finish_reason: bool,
     /// Bytes that its updates cost so far.
     pub(super) cost: u64,
@@ -47,9 +49,21 @@ impl Route {
             deltas: 0,
             bare_updates: 0,
             textless_deltas: 0,
+            full_messages: 0,
             has_finish_reason: false,
             cost: 0,
         }
+    }
+
+    /// Counts an update with a delta. A full message whose text has already arrived in deltas is not read, so it brings no
+    /// text (E21).
+    pub(super) fn count_delta(&mut self, update: &Update<'_>) {
+        let in_deltas = self.deltas - self.textless_deltas - self.full_messages;
+        let repeats = update.is_full_message && in_deltas > 0;
+        let has_text = update.has_text() && !repeats;
+        self.deltas += 1;
+        self.textless_deltas += u64::from(!has_text);
+        self.full_messages += u64::from(has_text && update.is_full_message);
     }
 }
 

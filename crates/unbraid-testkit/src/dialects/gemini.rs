@@ -68,14 +68,21 @@ pub(super) fn read(stream: &Stream) -> Answer {
             break;
         }
     }
+    // A value that was cut followed the reasons, unless it was of a candidate without one.
+    let mut choices = answer.choices.values();
+    if stream.is_cut && choices.all(|choice| choice.finish_reason.is_some()) {
+        continues
+            .values_mut()
+            .for_each(|continues| *continues = true);
+    }
     for (index, choice) in &mut answer.choices {
+        if (answer.error || stream.is_cut) && continues[index] {
+            choice.finish_reason = None;
+        }
         for part in parts.get(index).into_iter().flatten() {
             read_part(choice, part);
         }
         streamed_calls(choice, parts.get(index).map_or(&[], Vec::as_slice));
-        if answer.error && continues[index] {
-            choice.finish_reason = None;
-        }
         for key in ["citationMetadata", "groundingMetadata"] {
             if let Some(source) = sources.remove(&(*index, key)) {
                 choice.list("annotations", source);

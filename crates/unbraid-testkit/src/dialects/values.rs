@@ -23,6 +23,8 @@ pub struct Stream {
     pub done: bool,
     /// How many values were not JSON.
     pub lost: usize,
+    /// Whether the end of the stream cut the last value (S21).
+    pub is_cut: bool,
     /// Whether it consists of binary messages.
     pub is_binary: bool,
     /// Whether a binary message was damaged.
@@ -61,7 +63,7 @@ fn body(text: &str) -> Stream {
 /// The lines that are values. An array that is cut has one of its elements in each line, or none.
 fn by_line(text: &str, stream: &mut Stream) -> Vec<Value> {
     if text.trim_start().starts_with('[') {
-        return elements(text.trim_start().trim_start_matches('['));
+        return elements(text.trim_start().trim_start_matches('['), stream);
     }
     let mut values = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -70,7 +72,7 @@ fn by_line(text: &str, stream: &mut Stream) -> Vec<Value> {
             Ok(value) => values.push(value),
             Err(_) if line.trim().is_empty() => {}
             // The end of the stream cut the last line (S22).
-            Err(_) if position + 1 == lines.len() && line.starts_with('{') => {}
+            Err(_) if position + 1 == lines.len() && line.starts_with('{') => stream.is_cut = true,
             Err(_) => stream.lost += 1,
         }
     }
@@ -78,12 +80,13 @@ fn by_line(text: &str, stream: &mut Stream) -> Vec<Value> {
 }
 
 /// The complete elements of an array without its bracket.
-fn elements(text: &str) -> Vec<Value> {
+fn elements(text: &str, stream: &mut Stream) -> Vec<Value> {
     let mut values = Vec::new();
     let mut rest = text.trim_start_matches([',', ' ', '\n']);
     loop {
         let mut reader = Deserializer::from_str(rest).into_iter::<Value>();
         let Some(Ok(value)) = reader.next() else {
+            stream.is_cut = rest.starts_with('{');
             return values;
         };
         let end = reader.byte_offset();
@@ -95,7 +98,8 @@ fn elements(text: &str) -> Vec<Value> {
 fn events(text: &str) -> Stream {
     let mut stream = Stream::default();
     let (mut name, mut data, mut bare) = (String::new(), Vec::new(), String::new());
-    for line in text.lines().chain([""]) {
+    let last = text.lines().count();
+    for (position, line) in text.lines().chain([""]).enumerate() {
         if stream.done {
             break;
         }
@@ -110,7 +114,13 @@ fn events(text: &str) -> Stream {
                 data.push(value.to_owned());
             }
             "" if line.is_empty() => {
+                let lost = stream.lost;
                 stream.event(&name, &data.join("\n"));
+                if position == last && stream.lost > lost {
+                    let line = data.last().map_or("", |line| line.trim());
+                    stream.is_cut = !"[DONE]".starts_with(line);
+                    stream.lost = lost;
+                }
                 name.clear();
                 data.clear();
             }
