@@ -58,8 +58,8 @@ async fn a_stream_outlives_each_server_of_a_cluster() {
         server.restart().await;
         // Until the server has what it has missed, another one must not be killed.
         let restarted = Instant::now();
-        let is_settled = |_| restarted.elapsed() > 2 * LEASE;
-        produce_until(&producer, &mut last, is_settled).await;
+        let has_caught_up = |_| restarted.elapsed() > 2 * LEASE;
+        produce_until(&producer, &mut last, has_caught_up).await;
     }
     producer.finish(StreamEnd::new(End::Finished));
     let start = Instant::now();
