@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 37] = [
+const DIFFERENT: [(&str, &str); 41] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -69,6 +69,15 @@ const DIFFERENT: [(&str, &str); 37] = [
         "wrapped chunks are read as empty ones",
     ),
     ("gemini/gateway-d07-done", "`[DONE]` is raised"),
+    ("gemini/gateway-g06-cut-in-done", "`[DO` is raised"),
+    (
+        "gemini/gemini-g06-cut-after-stop",
+        "a chunk that was cut is raised",
+    ),
+    (
+        "gemini/gemini-g06-cut-after-the-only-reason",
+        "a chunk that was cut is raised",
+    ),
     (
         "gemini/gemini-g03-array-cut",
         "an array that was cut is raised",
@@ -84,6 +93,10 @@ const DIFFERENT: [(&str, &str); 37] = [
     (
         "gemini/gemini-g16-bare-error",
         "an error of the server is raised",
+    ),
+    (
+        "gemini/vertex-g06-stop-in-every-chunk-cut",
+        "a chunk that was cut is raised",
     ),
     (
         "gemini/vertex-g09-streamed-arguments",
