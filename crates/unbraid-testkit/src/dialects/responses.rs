@@ -17,6 +17,10 @@ struct Reader {
     pieces: Vec<(TextKey, String)>,
     choice: Choice,
     phases: bool,
+    /// The number of calls before the final output.
+    streamed_calls: usize,
+    /// Those of them that the final output has with another id.
+    used: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -351,7 +355,9 @@ impl Reader {
     /// P10: only what is missing entirely.
     fn final_output(&mut self, streamed: &BTreeMap<&'static str, bool>, body: &Value) {
         let missing = |lane: &str| !streamed.get(lane).copied().unwrap_or(false);
-        for item in entries(&body["output"]) {
+        let outputs = entries(&body["output"]);
+        self.streamed_calls = self.choice.calls.len();
+        for item in outputs.clone() {
             self.items.push(Item::default());
             let at = self.items.len() - 1;
             match text(item, "type") {
@@ -380,12 +386,8 @@ impl Reader {
                     }
                 }
                 kind @ ("function_call" | "custom_tool_call") => {
-                    let id = item["call_id"].as_str();
-                    let known = self
-                        .choice
-                        .calls
-                        .iter_mut()
-                        .find(|call| id.is_some() && call.id.as_deref() == id);
+                    let known = self.streamed_call(&outputs, item);
+                    let known = known.and_then(|at| self.choice.calls.get_mut(at));
                     match known {
                         Some(call) if call.arguments.is_empty() => {
                             call.arguments =
@@ -405,6 +407,36 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// The streamed call that a call of the final output is: that with its `call_id`; else one with its item's id, or with its
+    /// name and arguments, which the output has not otherwise. What it is goes to `self.used`.
+    fn streamed_call(&mut self, outputs: &[&Value], item: &Value) -> Option<usize> {
+        let id = item["call_id"].as_str()?;
+        let calls = &self.choice.calls[..self.streamed_calls];
+        if let Some(at) = calls.iter().position(|call| call.id.as_deref() == Some(id)) {
+            return Some(at);
+        }
+        let whole = [text(item, "arguments"), text(item, "input")].concat();
+        let in_output = |call: &Call| {
+            outputs
+                .iter()
+                .any(|other| call.id.as_deref().is_some_and(|id| other["call_id"] == id))
+        };
+        let at = (0..calls.len()).find(|at| {
+            let call = &calls[*at];
+            let mut items = self.items.iter();
+            let streamed = items.find(|item| item.call == Some(*at));
+            let has_item_id = streamed.is_some_and(|streamed| {
+                !streamed.id.is_empty() && item["id"] == streamed.id.as_str()
+            });
+            let is_equal = !call.name.is_empty()
+                && call.name == text(item, "name")
+                && (call.arguments.is_empty() || call.arguments == whole);
+            !in_output(call) && !self.used.contains(at) && (has_item_id || is_equal)
+        })?;
+        self.used.push(at);
+        Some(at)
     }
 
     fn join(&mut self) {

@@ -7,7 +7,7 @@ use crate::{
     dialect::{
         calls::Call,
         reader::{Lane, text},
-        seen::Seen,
+        seen::{Rest, Seen},
     },
     limits::{MAX_ENTRIES, MAX_NAME_BYTES},
     node::Node,
@@ -27,6 +27,10 @@ pub(super) struct Item {
     pub(super) has_annotations: bool,
     /// The id of a call.
     pub(super) call_id: Option<String>,
+    /// The name of a call.
+    pub(super) name: Option<String>,
+    /// Whether the final output has this call.
+    pub(super) is_in_output: bool,
     /// Whether the input of a call is free text.
     pub(super) is_custom: bool,
     /// The kind of reasoning that came first (P13).
@@ -113,6 +117,20 @@ impl Item {
         self.id.is_some()
     }
 
+    /// Whether the call of the final output with these properties may be this one: it has the same id as an item, or the same
+    /// name, and its arguments are those that have arrived, if any have.
+    pub(super) fn may_be_call(&self, id: Option<&str>, name: Option<&str>, whole: &str) -> bool {
+        let ItemKind::Call(call) = &self.kind else {
+            return false;
+        };
+        let arrived = &call.arguments;
+        let has_id = id.is_some() && self.id.as_deref() == id;
+        let is_equal = name.is_some()
+            && self.name.as_deref() == name
+            && (arrived.is_empty() || arrived.rest(whole) == Rest::Nothing);
+        has_id || is_equal
+    }
+
     /// Whether reasoning of this kind came first.
     pub(super) fn began_with(&self, kind: ReasoningKind) -> bool {
         self.reasoning == Some(kind)
@@ -176,6 +194,8 @@ impl Responses {
             is_described: false,
             has_annotations: false,
             call_id: None,
+            name: None,
+            is_in_output: false,
             is_custom: false,
             reasoning: None,
             texts: Vec::new(),

@@ -17,6 +17,9 @@ impl Responses {
             calls: !self.calls.is_empty(),
             ..self.arrived
         };
+        for item in entries(response.get("output")) {
+            self.note_known_call(item);
+        }
         for (position, item) in (0..).zip(entries(response.get("output"))) {
             self.last_item(arrived, position, item, output);
         }
@@ -78,19 +81,13 @@ impl Responses {
                     self.reasoning_details(item, output);
                 }
             }
-            ItemType::Call { .. } => {
-                let id = text(item, "call_id");
-                let is_known = |known: &Item| known.call_id.as_deref() == id.as_deref();
-                let is_missing = match &id {
-                    Some(_) => !self.items.iter().any(is_known),
-                    None => !arrived.calls,
-                };
-                if is_missing {
+            ItemType::Call { .. } => match self.streamed_call(item) {
+                Some(at) => self.fill_call(at, item, output),
+                None if item.get("call_id").is_some() || !arrived.calls => {
                     self.whole_item(&key, item, output);
-                } else {
-                    self.fill_call(id.as_deref(), item, output);
                 }
-            }
+                None => {}
+            },
             ItemType::Other => {
                 let is_image = text(item, "type").as_deref() == Some("image_generation_call");
                 if (is_image && !arrived.images) || (!is_image && !arrived.parts) {
@@ -112,19 +109,54 @@ impl Responses {
         self.calls.finish(CHOICE, reason, output);
     }
 
-    /// Completes a streamed call of which no arguments arrived.
-    fn fill_call<'a>(&mut self, id: Option<&str>, item: &Node<'a>, output: &mut Output<'a>) {
+    /// Notes that the final output has a call, if it has the id with which the call was streamed.
+    fn note_known_call(&mut self, item: &Node<'_>) {
+        if let Some(id) = text(item, "call_id")
+            && let Some(known) = self.with_call_id(&id)
+        {
+            known.is_in_output = true;
+        }
+    }
+
+    fn with_call_id(&mut self, id: &str) -> Option<&mut Item> {
+        let mut items = self.items.iter_mut();
+        items.find(|known| known.call_id.as_deref() == Some(id))
+    }
+
+    /// The streamed call that a call of the final output is. Its ids may be others there (P10; vLLM#47916): then it is one that
+    /// is not in the output otherwise.
+    fn streamed_call(&mut self, item: &Node<'_>) -> Option<usize> {
+        let id = text(item, "call_id");
+        let has_id = |known: &Item| known.call_id.as_deref() == id.as_deref();
+        let is_empty =
+            |known: &Item| matches!(&known.kind, ItemKind::Call(call) if call.arguments.is_empty());
+        if id.is_none() {
+            let is_open = |known: &Item| has_id(known) && is_empty(known);
+            return self.items.iter().position(is_open);
+        }
+        if let Some(at) = self.items.iter().position(has_id) {
+            return Some(at);
+        }
+        let (item_id, name) = (text(item, "id"), text(item, "name"));
         let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
-        let calls = self
-            .items
-            .iter_mut()
-            .filter(|item| item.call_id.as_deref() == id);
-        for known in calls {
-            if let ItemKind::Call(call) = &mut known.kind
-                && call.arguments.is_empty()
-            {
-                return call.append(CHOICE, whole, output);
-            }
+        let whole = whole.map(|whole| whole.text).unwrap_or_default();
+        let at = self.items.iter().position(|known| {
+            !known.is_in_output && known.may_be_call(item_id.as_deref(), name.as_deref(), &whole)
+        })?;
+        if let Some(known) = self.items.get_mut(at) {
+            known.is_in_output = true;
+        }
+        Some(at)
+    }
+
+    /// Completes a streamed call of which no arguments arrived.
+    fn fill_call<'a>(&mut self, at: usize, item: &Node<'a>, output: &mut Output<'a>) {
+        let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
+        if let Some(known) = self.items.get_mut(at)
+            && let ItemKind::Call(call) = &mut known.kind
+            && call.arguments.is_empty()
+        {
+            call.append(CHOICE, whole, output);
         }
     }
 }

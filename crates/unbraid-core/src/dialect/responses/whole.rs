@@ -15,6 +15,7 @@ use crate::{
         reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
         seen::Rest,
     },
+    limits::MAX_NAME_BYTES,
     node::Node,
 };
 
@@ -316,6 +317,9 @@ impl Responses {
         }
         let id = text(item, "call_id");
         known.call_id = id.as_deref().map(str::to_owned);
+        known.name = text(item, "name")
+            .filter(|name| name.len() <= MAX_NAME_BYTES)
+            .map(Cow::into_owned);
         known.is_custom = is_custom;
         output.call(
             CHOICE,
