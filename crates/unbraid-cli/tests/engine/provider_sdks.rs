@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 41] = [
+const DIFFERENT: [(&str, &str); 42] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -133,6 +133,10 @@ const DIFFERENT: [(&str, &str); 41] = [
     ("responses/mantle-p28-parts-counted-over-items", "the same"),
     (
         "responses/gateway-p10-partial-final-output",
+        "an item that is only in the final output",
+    ),
+    (
+        "responses/vllm-p10-other-call-ids-at-the-end",
         "an item that is only in the final output",
     ),
     (
