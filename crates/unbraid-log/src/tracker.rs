@@ -155,6 +155,9 @@ impl<C: ChunkText> Tracker<C> {
             let rest = match self.framer.finish() {
                 Some(Ok(frame)) => {
                     let complete = frame.kind != FrameKind::Truncated || is_complete(frame.data);
+                    if !complete {
+                        self.decoder.discard_cut(frame.data);
+                    }
                     complete.then(|| {
                         let name = frame.event.map(<[u8]>::to_vec);
                         (name, frame.data.to_vec(), frame.kind)

@@ -317,6 +317,12 @@ impl Decoder {
         has_update
     }
 
+    /// Notes an event that the end of the body cut, and that the caller drops: what is held back may depend on it.
+    #[doc(hidden)]
+    pub fn discard_cut(&mut self, data: &[u8]) {
+        self.cut_in_dialect(&String::from_utf8_lossy(data));
+    }
+
     /// Emits what the dialect has held back until the end of the body.
     #[doc(hidden)]
     pub fn finish_updates(&mut self, sink: &mut dyn FnMut(&Update<'_>)) {

@@ -266,9 +266,18 @@ impl LogSource {
     ) -> Result<(), StreamError> {
         let stream_end = stream_end(end.end);
         if !matches!(stream_end, LibraryEnd::Error(_)) {
-            // What a dialect has held back comes before the ends.
-            let held = self.decoder.finish(&mut |update| {
-                accept(SourceItem::Update(update));
+            let Self { decoder, cut, .. } = self;
+            // What a dialect has held back comes before the ends. The log does not have the event that was cut, after which a
+            // reason that was held back is not the last one (Gemini, G6): the producer has judged that.
+            let held = decoder.finish(&mut |update| {
+                let is_cut = update.choice.is_some_and(|choice| cut.contains(&choice));
+                if is_cut && update.finish_reason.is_some() {
+                    let mut update = update.clone();
+                    update.finish_reason = None;
+                    accept(SourceItem::Update(&update));
+                } else {
+                    accept(SourceItem::Update(update));
+                }
             });
             held.transpose()?;
         }
