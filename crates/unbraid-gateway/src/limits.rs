@@ -31,6 +31,13 @@ pub(crate) const READ_BUFFER_BYTES: usize = 8 * 1024;
 /// usually the client closes it.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(120);
 
+/// How long a connection without a request may stay open once the gateway drains: the rest of a head that is on its way arrives
+/// within it, and so does the answer to a GOAWAY.
+pub(crate) const CLOSE_GRACE: Duration = Duration::from_secs(1);
+
+/// How long the last 64 KiB of an answer over HTTP/2 may take to be written then: with 100 kbit/s they take as long.
+pub(crate) const LAST_WRITES: Duration = Duration::from_secs(5);
+
 /// How long a TLS handshake may take.
 pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 

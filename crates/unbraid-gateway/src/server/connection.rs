@@ -5,7 +5,7 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
@@ -14,7 +14,7 @@ use std::{
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, future::BoxFuture, task::AtomicWaker};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{
     Request, Response, Version,
@@ -37,7 +37,7 @@ use tower_service::Service;
 use super::{
     MaybeTls, Tls,
     bare_errors::BareErrors,
-    guarded_io::GuardedIo,
+    guarded_io::{Deadline, GuardedIo},
     guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
     preface,
@@ -45,7 +45,10 @@ use super::{
 };
 use crate::{
     gateway::GatewayService,
-    limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
+    limits::{
+        CLOSE_GRACE, H2_PING, LAST_WRITES, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES,
+        TLS_TIMEOUT,
+    },
     reader::stalls::{Progress, Stalls},
     seldom::Seldom,
 };
@@ -69,6 +72,10 @@ pub(super) struct Activity {
     /// Requests so far.
     started: AtomicU64,
     is_http2: AtomicBool,
+    /// Woken when no request is active any more.
+    idle: AtomicWaker,
+    /// When that was the last time.
+    idle_since: Mutex<Option<Instant>>,
 }
 
 impl Activity {
@@ -78,6 +85,14 @@ impl Activity {
 
     pub(super) fn started(&self) -> u64 {
         self.started.load(Ordering::Acquire)
+    }
+
+    /// For how long no request has been active; `None` if there was none.
+    fn idle_for(&self) -> Option<Duration> {
+        let since = self.idle_since.lock();
+        since
+            .unwrap_or_else(PoisonError::into_inner)
+            .map(|since| since.elapsed())
     }
 
     pub(super) fn is_http2(&self) -> bool {
@@ -109,7 +124,11 @@ impl Clone for ActiveRequest {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Ordering::AcqRel);
+        if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let since = self.0.idle_since.lock();
+            *since.unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            self.0.idle.wake();
+        }
     }
 }
 
@@ -180,6 +199,7 @@ impl Connection {
             read = preface::is_http2(io) => read.ok()?,
             _ = drained.wait_for(|drained| *drained) => return None,
         };
+        let shutdown = Shutdown::new(is_http2, Arc::clone(&activity), drained);
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
             let request = RequestBody::wrap(request, max_discarded, &active);
@@ -195,41 +215,104 @@ impl Connection {
         });
         Some(if is_http2 {
             let connection = Box::pin(http2().serve_connection(TokioIo::new(io), service));
-            drive(connection, http2::Connection::graceful_shutdown, drained).boxed()
+            drive(connection, http2::Connection::graceful_shutdown, shutdown).boxed()
         } else {
             let io = TokioIo::new(BareErrors::new(io));
             let connection = Box::pin(http1().serve_connection(io, service));
-            drive(connection, http1::Connection::graceful_shutdown, drained).boxed()
+            drive(connection, http1::Connection::graceful_shutdown, shutdown).boxed()
         })
     }
 }
 
-/// Serves a connection to its end, which is that of the current requests once the gateway drains.
+/// Serves a connection to its end. Once the gateway drains, that is the end of the current requests.
 async fn drive<C: Future>(
     mut connection: Pin<Box<C>>,
     shut_down: impl Fn(Pin<&mut C>),
-    mut drained: watch::Receiver<bool>,
+    mut shutdown: Shutdown,
 ) {
-    let mut seldom = Seldom::default();
-    let mut is_draining = false;
-    let mut drained = Box::pin(async move {
-        // The server is never dropped before its connections.
-        let _drained = drained.wait_for(|drained| *drained).await;
-    });
     poll_fn(|cx| {
         loop {
             if connection.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            if is_draining {
-                return Poll::Pending;
+            if shutdown.is_announced {
+                return shutdown.poll_close(cx);
             }
-            ready!(seldom.poll(cx, |cx| drained.as_mut().poll(cx)));
-            is_draining = true;
+            ready!(shutdown.poll_announce(cx));
             shut_down(connection.as_mut());
         }
     })
     .await;
+}
+
+/// When a connection is closed because the gateway drains.
+struct Shutdown {
+    is_http2: bool,
+    activity: Arc<Activity>,
+    /// Ready when the gateway drains; `None` once it does.
+    drained: Option<BoxFuture<'static, ()>>,
+    drained_is_seldom: Seldom,
+    /// Whether the connection takes no further requests.
+    is_announced: bool,
+    grace: Deadline,
+}
+
+impl Shutdown {
+    fn new(is_http2: bool, activity: Arc<Activity>, mut drained: watch::Receiver<bool>) -> Self {
+        let drained = async move {
+            // The server is never dropped before its connections.
+            let _drained = drained.wait_for(|drained| *drained).await;
+        };
+        Self {
+            is_http2,
+            activity,
+            drained: Some(drained.boxed()),
+            drained_is_seldom: Seldom::default(),
+            is_announced: false,
+            grace: Deadline::default(),
+        }
+    }
+
+    /// Waits until the connection is to take no further requests.
+    ///
+    /// Over HTTP/2 that is said by a GOAWAY, after which released clients (h2 for Python, and with it httpx) fail the requests
+    /// that are being answered. So it is sent once none is, and until then new POSTs get 503.
+    fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(drained) = &mut self.drained {
+            ready!(
+                self.drained_is_seldom
+                    .poll(cx, |cx| drained.as_mut().poll(cx))
+            );
+            self.drained = None;
+        }
+        self.activity.idle.register(cx.waker());
+        if self.is_http2 && self.activity.is_active() {
+            return Poll::Pending;
+        }
+        self.is_announced = true;
+        Poll::Ready(())
+    }
+
+    /// Waits until a connection without a request is to be closed that does not end by itself: half a head has arrived, or the
+    /// client does not react to a GOAWAY.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.activity.idle.register(cx.waker());
+        if self.activity.is_active() {
+            self.grace.clear();
+            return Poll::Pending;
+        }
+        if !self.grace.is_set() {
+            let grace = match self.activity.idle_for() {
+                None => CLOSE_GRACE,
+                // The end of the last answer may still be on its way to a slow client.
+                Some(idle) if self.is_http2 => LAST_WRITES.saturating_sub(idle).max(CLOSE_GRACE),
+                // It ends once everything is written, and a client that does not read it is disconnected.
+                Some(_) => return Poll::Pending,
+            };
+            self.grace.set(grace);
+        }
+        self.grace.check(cx).map(drop)
+    }
 }
 
 /// Lets a socket accept data again as soon as its peer has read a little.

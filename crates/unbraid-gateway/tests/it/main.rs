@@ -6,6 +6,7 @@ mod control;
 mod create;
 mod cut;
 mod deploy;
+mod drain;
 mod fan_out;
 mod faults;
 mod handles;

@@ -17,7 +17,7 @@ fn answer() -> Vec<Step> {
 }
 
 /// One event, and the rest after a permit.
-async fn gated() -> (Upstream, Arc<Semaphore>) {
+pub(crate) async fn gated() -> (Upstream, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let upstream = Upstream::steps(vec![
         sse(),

@@ -1,0 +1,121 @@
+//! Section 9: what a drain does with connections that are neither idle nor read.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::Instant};
+
+use crate::{
+    operations::gated,
+    support::{TestGateway, eventually, request, soon, start},
+};
+
+/// Waits for the end of the server, for a time that is shorter than every timeout of a head.
+async fn stops_soon(gateway: &TestGateway) {
+    let started = Instant::now();
+    eventually("the server stops", async || gateway.has_stopped()).await;
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn half_a_head_does_not_delay_the_exit() {
+    let (upstream, _gate) = gated().await;
+    for head in [
+        &b"POST /v1/chat/comp"[..],
+        b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let mut gateway = start(&upstream).await;
+        let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+        socket.write_all(head).await.unwrap();
+        // Until it was read.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        gateway.drain();
+        stops_soon(&gateway).await;
+    }
+}
+
+/// Sends a request for an answer, and returns the head of the response.
+async fn post(client: &mut SendRequest<Bytes>) -> http::Response<h2::RecvStream> {
+    let post = http::Request::post("http://localhost/v1/chat/completions")
+        .header("content-type", "application/json")
+        .body(())
+        .unwrap();
+    let (response, mut body) = client.send_request(post, false).unwrap();
+    body.send_data(request(1).into(), true).unwrap();
+    soon(response).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn over_http2_new_posts_are_refused_while_the_connection_has_an_answer() {
+    let (upstream, gate) = gated().await;
+    let mut gateway = start(&upstream).await;
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let mut running = post(&mut client).await;
+    assert_eq!(running.status(), 200);
+    gateway.drain();
+    eventually("new connections are refused", async || {
+        TcpStream::connect(gateway.address).await.is_err()
+    })
+    .await;
+    // There was no GOAWAY: a client of h2 for Python would fail the running answer.
+    let mut client = client.ready().await.unwrap();
+    let refused = post(&mut client).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    gate.add_permits(1);
+    let mut text = Vec::new();
+    while let Some(bytes) = soon(running.body_mut().data()).await.unwrap() {
+        let bytes = bytes.unwrap();
+        let mut flow = running.body_mut().flow_control().clone();
+        flow.release_capacity(bytes.len()).unwrap();
+        text.extend_from_slice(&bytes);
+    }
+    assert!(text.ends_with(b"data: [DONE]\n\n"));
+    // The client has a handle that could send more, so the gateway closes the connection.
+    soon(connection).await.unwrap().unwrap().unwrap();
+    stops_soon(&gateway).await;
+}
+
+/// A pool keeps idle connections and reads nothing from them, so it does not see a GOAWAY.
+#[tokio::test]
+async fn an_idle_http2_connection_does_not_delay_the_exit() {
+    let (upstream, _gate) = gated().await;
+    let mut gateway = start(&upstream).await;
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, mut connection) = h2::client::handshake(socket).await.unwrap();
+    let is_frozen = Arc::new(AtomicBool::new(false));
+    let freezes = Arc::clone(&is_frozen);
+    tokio::spawn(poll_fn(move |cx| {
+        if freezes.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        Pin::new(&mut connection).poll(cx)
+    }));
+    let mut client = client.ready().await.unwrap();
+    let get = http::Request::get("http://localhost/healthz");
+    let (response, _) = client.send_request(get.body(()).unwrap(), true).unwrap();
+    let mut response = soon(response).await.unwrap().unwrap();
+    while soon(response.body_mut().data()).await.unwrap().is_some() {}
+    is_frozen.store(true, Ordering::Release);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    gateway.drain();
+    stops_soon(&gateway).await;
+}
