@@ -23,7 +23,7 @@ use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
     middleware,
-    routing::{any, get},
+    routing::{MethodRouter, any},
 };
 use bytes::Bytes;
 use http_body::Frame;
@@ -33,8 +33,6 @@ use crate::{api_error::ApiError, gateway::Gateway};
 
 /// Builds the router of all paths.
 pub(crate) fn router(gateway: Gateway) -> Router {
-    let only =
-        |allow: &'static str| any(move || async move { ApiError::method_not_allowed(allow) });
     let mut router = Router::new()
         .route("/", only("GET, HEAD").get(page::page))
         .route("/healthz", only("GET, HEAD").get(health::healthz))
@@ -77,10 +75,15 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .with_state(gateway)
 }
 
+/// A path that has only these methods, which are added to it.
+fn only<S: Clone + Send + Sync + 'static>(allow: &'static str) -> MethodRouter<S> {
+    any(move || async move { ApiError::method_not_allowed(allow) })
+}
+
 /// Builds the router of a socket that serves only metrics.
 pub(crate) fn metrics_router(gateway: Gateway) -> Router {
     Router::new()
-        .route("/metrics", get(health::open_metrics))
+        .route("/metrics", only("GET, HEAD").get(health::open_metrics))
         .fallback(|| async { ApiError::NOT_FOUND })
         .with_state(gateway)
 }

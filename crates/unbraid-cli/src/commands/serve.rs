@@ -101,6 +101,9 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 /// Serves the metrics on a socket of their own, until the handle is dropped.
 async fn serve_metrics(gateway: &Gateway, address: SocketAddr) -> Result<AbortOnDrop, Failure> {
     let listener = listen(address).await?;
+    let local = listener.local_addr().map_err(Failure::Output)?;
+    // Port 0 stands for any, and the standard output is for the main address.
+    tracing::info!("metrics: http://{local}/metrics");
     let server = Server::new(gateway.clone()).metrics_only();
     let served = tokio::spawn(server.serve(listener, std::future::pending()));
     Ok(AbortOnDrop(served.abort_handle()))

@@ -149,6 +149,7 @@ fn an_invalid_command_line_exits_with_2() {
         (&["--idle-timeout", "0"], "must not be zero"),
         (&["--fan-out", "sometimes"], "native, auto or always"),
         (&["--cors-origin", "*"], "CORS origin"),
+        (&["--upstream-key-header", "a b"], "name of its header"),
         (&["--tls-cert", "x"], "--tls-key"),
         (&["--strict"], "--strict has no effect on serve"),
         (&["--dialect", "chat"], "--dialect has no effect"),
@@ -160,6 +161,18 @@ fn an_invalid_command_line_exits_with_2() {
         check(&["--upstream", upstream], 2, "begin with http://");
     }
     check(&["--new-key", "two words"], 2, "white space");
+}
+
+#[test]
+fn the_variable_of_new_key_is_like_the_option() {
+    let output = Command::new(UNBRAID)
+        .arg("serve")
+        .env("UNBRAID_NEW_KEY", "alice")
+        .output()
+        .unwrap();
+    let run = Run::from(output);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("alice sha256:"), "{}", run.stdout);
 }
 
 #[test]
@@ -290,6 +303,12 @@ fn metrics_can_have_a_socket_of_their_own() {
     );
     assert!(send(free, "GET", "/metrics", "", "").contains("unbraid_streams_running 0"));
     assert!(send(free, "GET", "/v1/models", "", "").starts_with("HTTP/1.1 404"));
+    let refused = send(free, "POST", "/metrics", "", "");
+    assert!(refused.starts_with("HTTP/1.1 405"), "{refused}");
+    assert!(
+        refused.contains("allow: GET, HEAD") && refused.contains("method_not_allowed"),
+        "{refused}"
+    );
 }
 
 #[cfg(unix)]

@@ -68,10 +68,17 @@ pub(crate) fn is_own_origin(origin: &str, uri: &Uri, headers: &HeaderMap) -> boo
         .get(HOST)
         .and_then(|host| host.to_str().ok())
         .or_else(|| uri.authority().map(Authority::as_str));
-    let authority = origin
-        .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"));
-    matches!((authority, host), (Some(authority), Some(host)) if authority.eq_ignore_ascii_case(host))
+    // An origin never contains the default port of its scheme, but a `Host` that a proxy has written may.
+    let parts = [("http://", ":80"), ("https://", ":443")];
+    let parts = parts.into_iter().find_map(|(scheme, port)| {
+        let authority = origin.strip_prefix(scheme)?;
+        Some((authority, port))
+    });
+    let (Some((authority, port)), Some(host)) = (parts, host) else {
+        return false;
+    };
+    let without_port = host.strip_suffix(port).unwrap_or(host);
+    authority.eq_ignore_ascii_case(host) || authority.eq_ignore_ascii_case(without_port)
 }
 
 /// The `Origin` headers of a request. One that is not text is an origin that nothing allows.
@@ -169,6 +176,19 @@ mod tests {
             "ftp://localhost:8080",
         ] {
             assert!(!is_own_origin(origin, &uri, &headers), "{origin}");
+        }
+        let own = |origin, host: &str| {
+            let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+            is_own_origin(origin, &uri, &headers)
+        };
+        assert!(own("http://localhost", "localhost:80") && own("http://[::1]", "[::1]:80"));
+        assert!(own("https://gateway.lan", "gateway.lan:443"));
+        for (origin, host) in [
+            ("http://localhost", "localhost:443"),
+            ("https://localhost", "localhost:80"),
+            ("http://localhost:80", "localhost"),
+        ] {
+            assert!(!own(origin, host), "{origin} {host}");
         }
     }
 }

@@ -70,11 +70,10 @@ impl LinkSigner {
     ) -> Result<Scope, LinkError> {
         let scope = scope.and_then(Scope::parse).ok_or(LinkError::Invalid)?;
         let expires = expires.ok_or(LinkError::Invalid)?;
-        let digits = expires.bytes().all(|byte| byte.is_ascii_digit());
-        let expires: u64 = match expires.parse() {
-            Ok(expires) if digits => expires,
-            _ => return Err(LinkError::Invalid),
-        };
+        // The signature is that of the number, so a number that is written in another way is not the link that was signed.
+        let is_canonical = |number: &u64| number.to_string() == expires;
+        let expires = expires.parse().ok().filter(is_canonical);
+        let expires: u64 = expires.ok_or(LinkError::Invalid)?;
         if !equal(sig.as_bytes(), self.sign(id, scope, expires).as_bytes()) {
             return Err(LinkError::Invalid);
         }
@@ -102,6 +101,7 @@ mod tests {
         let later = unix_now() + 60;
         let text = later.to_string();
         let sig = signer.sign("id", Scope::Read, later);
+        let others = ["0", "+"].map(|prefix| format!("{prefix}{text}"));
         let check = |id, scope, exp, sig: &str| signer.check(id, Some(scope), Some(exp), sig);
         assert_eq!(check("id", "read", &text, &sig), Ok(Scope::Read));
         for (id, scope, exp) in [
@@ -109,6 +109,8 @@ mod tests {
             ("id", "cancel", &text),
             ("id", "read", "99999999999"),
             ("id", "read", "+1"),
+            ("id", "read", &others[0]),
+            ("id", "read", &others[1]),
             ("id", "read", ""),
             ("id", "write", &text),
         ] {

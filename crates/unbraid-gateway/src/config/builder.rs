@@ -258,16 +258,18 @@ impl GatewayBuilder {
     }
 
     fn key_header(&self) -> Result<Option<(HeaderName, HeaderValue)>, BuildError> {
+        // The name is checked without a key, too: a wrong one is a mistake, whatever else is missing.
+        let name = self.upstream_key_header.as_deref();
+        let name = name
+            .map(|name| HeaderName::try_from(name.trim()))
+            .transpose()
+            .map_err(|_| BuildError::UpstreamKey)?;
         let key = self.upstream_key.as_deref().map(str::trim);
         let Some(key) = key.filter(|key| !key.is_empty()) else {
             return Ok(None);
         };
-        let (name, value) = match &self.upstream_key_header {
-            Some(name) => {
-                let name =
-                    HeaderName::try_from(name.trim()).map_err(|_| BuildError::UpstreamKey)?;
-                (name, key.to_owned())
-            }
+        let (name, value) = match name {
+            Some(name) => (name, key.to_owned()),
             None => (AUTHORIZATION, format!("Bearer {key}")),
         };
         let mut value = HeaderValue::try_from(value).map_err(|_| BuildError::UpstreamKey)?;

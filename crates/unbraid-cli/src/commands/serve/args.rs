@@ -207,7 +207,12 @@ pub(in crate::commands) struct ServeArgs {
     #[arg(long, env = "UNBRAID_PASS_THROUGH", hide_env_values = true, value_parser = flag)]
     pass_through: bool,
     /// Print a new key and its line for the auth file, then exit
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        long,
+        env = "UNBRAID_NEW_KEY",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
     pub(super) new_key: Option<String>,
 }
 
