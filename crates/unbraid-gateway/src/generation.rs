@@ -68,8 +68,6 @@ pub(crate) struct Generation {
     commands_are_seldom: Seldom,
     registration: Registration,
     clock: Clock,
-    /// Choices that were cancelled before the answer began.
-    cancelled_early: Vec<(ChoiceIndex, Option<oneshot::Sender<Cancelled>>)>,
     /// Choices that were cancelled before they appeared.
     cancelled_unseen: BTreeSet<ChoiceIndex>,
     /// Results of commands that are reported once the log has them.
@@ -118,13 +116,14 @@ impl Generation {
             identity: Identity {
                 metadata: Metadata::default(),
                 endpoint: args.endpoint,
+                created: args.created,
+                model: args.model,
             },
             keeper,
             commands: args.commands,
             commands_are_seldom: Seldom::default(),
             registration: args.registration,
             clock: Clock::new(options, args.orphan_after),
-            cancelled_early: Vec::new(),
             cancelled_unseen: BTreeSet::new(),
             replies: Vec::new(),
             on_refused: args.on_refused,
@@ -262,9 +261,7 @@ impl Generation {
             self.parts
                 .push(Part::new(part.source, role, self.max_choices));
         }
-        for (choice, reply) in std::mem::take(&mut self.cancelled_early) {
-            self.cancel_choice(choice, reply);
-        }
+        self.discard_cancelled();
     }
 
     fn after_read(&mut self) {

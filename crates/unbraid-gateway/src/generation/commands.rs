@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 use unbraid_core::{ChoiceIndex, StreamError};
-use unbraid_log::{End, Event};
+use unbraid_log::{End, Event, RecordBuilder, Seq};
 
 use super::{
     Generation,
@@ -28,37 +28,52 @@ impl Generation {
         }
     }
 
-    pub(super) fn cancel_choice(
-        &mut self,
-        choice: ChoiceIndex,
-        reply: Option<oneshot::Sender<Cancelled>>,
-    ) {
-        if self.parts.is_empty() && self.start.is_some() && self.expected > 1 {
-            return self.cancel_early(choice, reply);
-        }
-        let cancelled = if self.parts.is_empty() {
-            self.cancel_all()
-        } else {
+    fn cancel_choice(&mut self, choice: ChoiceIndex, reply: Option<oneshot::Sender<Cancelled>>) {
+        let has_begun = self.start.is_none() || !self.parts.is_empty();
+        let cancelled = if has_begun {
             self.cancel_one(choice)
+        } else {
+            self.cancel_early(choice)
         };
         self.replies.extend(reply.map(|reply| (reply, cancelled)));
     }
 
-    /// Cancels a choice before the answer has begun. It cannot be confirmed yet, unless it was the last one: then nothing is
-    /// waited for any more.
-    fn cancel_early(&mut self, choice: ChoiceIndex, reply: Option<oneshot::Sender<Cancelled>>) {
-        // A client that repeats its request does not wait for the earlier reply any more.
-        self.cancelled_early.retain(|(known, reply)| {
-            *known != choice || reply.as_ref().is_some_and(|reply| !reply.is_closed())
-        });
-        self.cancelled_early.push((choice, reply));
-        let early = &self.cancelled_early;
-        let is_cancelled = |index| early.iter().any(|(known, _)| known.0 == index);
-        if early.len() >= self.expected as usize && (0..self.expected).all(is_cancelled) {
-            let cancelled = self.cancel_all();
-            let early = std::mem::take(&mut self.cancelled_early);
-            let replies = early.into_iter().filter_map(|(_, reply)| reply);
-            self.replies.extend(replies.map(|reply| (reply, cancelled)));
+    /// Cancels a choice before the answer has begun. Its part of the answer is dropped when it arrives. With the last choice
+    /// the request is dropped: nothing is waited for any more.
+    fn cancel_early(&mut self, choice: ChoiceIndex) -> Cancelled {
+        let is_new = !self.cancelled_unseen.contains(&choice);
+        if is_new {
+            self.write_cancelled(choice);
+        }
+        let mut upstream = UpstreamState::continues;
+        if self.open_choices().is_empty() {
+            self.end_as(End::Cancelled);
+            upstream = UpstreamState::closed;
+        }
+        if is_new {
+            self.metrics.choice_cancelled(upstream);
+        }
+        Cancelled {
+            end: End::Cancelled,
+            upstream,
+        }
+    }
+
+    /// Drops the parts of an answer that has begun whose choices were cancelled before.
+    pub(super) fn discard_cancelled(&mut self) {
+        // Their ends are in the log.
+        let mut written = RecordBuilder::new(Seq(1));
+        for &choice in &self.cancelled_unseen {
+            let mut parts = self.parts.iter_mut().rev();
+            let Some(part) = parts.find(|part| part.tracker.role.may_have(choice)) else {
+                continue;
+            };
+            match part.tracker.role {
+                Role::Single(_) => part.close(),
+                Role::Whole | Role::MaybeWhole => {
+                    part.tracker.cancel(choice, &self.identity, &mut written);
+                }
+            }
         }
     }
 

@@ -54,6 +54,10 @@ pub(crate) struct GenerationArgs {
     pub(crate) registration: Registration,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) endpoint: &'static str,
+    /// When the stream was created, in Unix seconds.
+    pub(crate) created: u64,
+    /// The model that was requested.
+    pub(crate) model: Option<String>,
     /// The number of choices that were requested.
     pub(crate) expected: u32,
     pub(crate) orphan_after: Option<Duration>,

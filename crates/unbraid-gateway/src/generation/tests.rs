@@ -204,6 +204,8 @@ impl Running {
             registration,
             commands,
             endpoint,
+            created: 5,
+            model: None,
             expected: 2,
             orphan_after: None,
             wants_usage: false,

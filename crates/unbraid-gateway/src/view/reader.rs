@@ -294,15 +294,23 @@ impl ViewReader {
                 frame.event_without_id(self.cancelled_chunk().as_bytes());
                 frame.event(id, None, terminal::DONE);
             }
-            Terminal::Error(_, end) => frame.event(id, None, self.error_data(end).as_bytes()),
+            Terminal::Error(_, end) => {
+                frame.event(id, None, self.error_data(id, end).as_bytes());
+            }
             Terminal::UpstreamError(_) => self.write_upstream_error(id, frame),
         }
         self.last_id = id;
         self.has_ended = true;
     }
 
-    /// The event of an end that is an error. That of the whole stream has the text that its status has.
-    fn error_data(&self, end: End) -> String {
+    /// The event of an end that is an error. That of the whole stream has the text that its status has, and that of a choice
+    /// the one that the server has reported for it.
+    fn error_data(&self, id: Seq, end: End) -> String {
+        if let (Target::Choice { index, .. }, End::ServerError) = (self.target, end) {
+            let reported = self.view.reported_message(index, id);
+            let error = terminal::error_with_message(end, reported.as_deref());
+            return json!({ "error": error }).to_string();
+        }
         let of_stream = match self.view.journal().end() {
             Some(Ok(last)) if self.target == Target::Combined && last.end == end => last.error,
             _ => None,
@@ -317,7 +325,7 @@ impl ViewReader {
 
     /// Writes the upstream's error event, which may be a good deal before the end of the choice.
     fn write_upstream_error(&self, seq: Seq, frame: &mut Frame) {
-        match self.view.error_event(seq) {
+        match self.view.whole_event(seq) {
             Some((name, data)) => frame.event(seq, name.as_deref(), &data),
             // The journal contains the event, because its number is from there.
             None => {
@@ -336,7 +344,10 @@ impl ViewReader {
             Target::Choice { .. } | Target::Combined => ChoiceIndex(0),
         };
         let metadata = unbraid_core::Metadata::default();
-        SyntheticChunks::new(&metadata, &self.view.meta().endpoint).cancelled(index)
+        let meta = self.view.meta();
+        SyntheticChunks::new(&metadata, &meta.endpoint)
+            .with_request(meta.created, meta.model.as_deref())
+            .cancelled(index)
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use cache::{CutCache, FrameCache};
 pub(super) use cache::{LastFrame, SharedFrame};
+use serde_json::Value;
 use unbraid_core::{ChoiceIndex, Config};
 use unbraid_log::{End, Event, Follower, Journal, Meta, Record, Seq, StreamEnd};
 
@@ -17,6 +18,7 @@ use super::{
     Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, reader::FRAME_BYTES,
     track::Track,
 };
+use crate::limits::MAX_REFUSAL_BYTES;
 
 /// One stream as this gateway reads it. There is one for each stream; all its readers share it.
 pub(crate) struct StreamView {
@@ -199,11 +201,11 @@ impl StreamView {
     /// The data of the error event with which the upstream has ended the stream, if it did.
     pub(crate) fn upstream_error(&self) -> Option<Vec<u8>> {
         let seq = self.track().error?;
-        self.error_event(seq).map(|(_, data)| data)
+        self.whole_event(seq).map(|(_, data)| data)
     }
 
-    /// The upstream's error event with this number, whose data may be split over several records: its name and its data.
-    pub(super) fn error_event(&self, seq: Seq) -> Option<(Option<String>, Vec<u8>)> {
+    /// The event with this number, whose data may be split over several records: its name and its data.
+    pub(super) fn whole_event(&self, seq: Seq) -> Option<(Option<String>, Vec<u8>)> {
         let mut reader = self.journal.reader(seq.previous());
         let from = reader.next_seq();
         let mut data = Vec::new();
@@ -219,6 +221,25 @@ impl StreamView {
             }
         }
         None
+    }
+
+    /// The message with which a server has ended a choice: that of the choice's last chunk, just before its end.
+    pub(super) fn reported_message(&self, index: ChoiceIndex, end: Seq) -> Option<String> {
+        let (_, data) = self.whole_event(end.previous())?;
+        if data.len() > 2 * MAX_REFUSAL_BYTES {
+            return None;
+        }
+        let chunk: Value = serde_json::from_slice(&data).ok()?;
+        let entries = chunk.get("choices")?.as_array()?;
+        let own =
+            |entry: &&Value| entry.get("index").and_then(Value::as_u64) == Some(index.0.into());
+        let message = entries
+            .iter()
+            .find(own)?
+            .get("error")?
+            .get("message")?
+            .as_str()?;
+        Some(message.to_owned())
     }
 
     /// Whether cancels have left no choice open. Its producer then closes the upstream.

@@ -67,7 +67,11 @@ pub(super) fn error_event(end: End) -> String {
 /// The error of an end, in OpenAI's shape: with the message of the upstream, if it reported one, or with a text that is the same on
 /// every gateway.
 pub(crate) fn error_object(end: End, reported: Option<&ServerError>) -> Value {
-    let reported = reported.and_then(ServerError::message);
+    error_with_message(end, reported.and_then(ServerError::message))
+}
+
+/// The same, with the message that the upstream has reported.
+pub(super) fn error_with_message(end: End, reported: Option<&str>) -> Value {
     let reported = reported.filter(|message| message.len() <= MAX_REFUSAL_BYTES);
     let message = match end {
         End::Interrupted => "the upstream's answer was cut off",

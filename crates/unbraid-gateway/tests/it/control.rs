@@ -2,7 +2,10 @@
 
 mod ends;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::{
     create::error_code,
@@ -106,7 +109,7 @@ async fn one_choice_is_cancelled_and_the_others_continue() {
 
 #[tokio::test]
 async fn the_later_deltas_of_a_cancelled_choice_are_dropped() {
-    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = Arc::new(Semaphore::new(0));
     let both =
         r#"{"choices":[{"index":0,"delta":{"content":"b"}},{"index":1,"delta":{"content":"y"}}]}"#;
     let send_event = |event: &str| Step::Send(format!("data: {event}\n\n"));
@@ -214,13 +217,78 @@ async fn cancelling_every_choice_before_the_answer_begins_closes_the_upstream() 
     let status: Value = send(post).await.value().await;
     let id = status["id"].as_str().unwrap().to_owned();
     eventually("the request is sent", async || upstream.open() == 1).await;
-    let path = format!("/v1/streams/{id}/choices/0");
-    let response = send(gateway.method("DELETE".parse().unwrap(), &path)).await;
-    assert_eq!(response.status(), 202);
-    assert_eq!(response.value().await["state"], "cancelling");
+    for _ in 0..2 {
+        let expected =
+            json!({"index": 0, "state": "ended", "end": "cancelled", "upstream": "continues"});
+        assert_eq!(cancel(&gateway, &id, 0).await, expected);
+    }
+    let view = gateway
+        .view(&format!("/v1/streams/{id}/choices/0"))
+        .await
+        .rest()
+        .await;
+    assert_eq!(view[0].json()["model"], "m");
+    assert_eq!(view[0].json()["choices"][0]["finish_reason"], "cancelled");
+    assert_eq!(view[1].data, "[DONE]");
     assert_eq!(cancel(&gateway, &id, 1).await["upstream"], "closed");
     eventually("the upstream is closed", async || upstream.closed() == 1).await;
     assert_eq!(gateway.ended(&id).await["end"], "cancelled");
+}
+
+/// The choice is dropped when the answer arrives, whether it is one for all choices or one for each.
+#[tokio::test]
+async fn a_choice_that_was_cancelled_before_the_answer_began_is_dropped() {
+    for fan_out in ["native", "auto", "always"] {
+        let gate = Arc::new(Semaphore::new(0));
+        let answers = Arc::clone(&gate);
+        let upstream = Upstream::script(move |seen, _| {
+            let choices = seen.json()["n"].as_u64().unwrap_or(1) as u32;
+            let mut steps = vec![Step::Gate(Arc::clone(&answers)), sse()];
+            for index in 0..choices {
+                for data in [chunk(index, "kept"), finish(index)] {
+                    steps.push(Step::Send(format!("data: {data}\n\n")));
+                }
+            }
+            steps.extend([Step::Send("data: [DONE]\n\n".into()), Step::End]);
+            steps
+        })
+        .await;
+        let gateway = start(&upstream).await;
+        let post = gateway
+            .post(crate::support::request(2))
+            .header("prefer", "respond-async")
+            .header("x-stream-fan-out", fan_out);
+        let status: Value = send(post).await.value().await;
+        let id = status["id"].as_str().unwrap().to_owned();
+        let requests = if fan_out == "always" { 2 } else { 1 };
+        eventually("the request is sent", async || upstream.open() == requests).await;
+        assert_eq!(cancel(&gateway, &id, 1).await["end"], "cancelled");
+        gate.add_permits(2);
+        let events = gateway
+            .view(&format!("/v1/streams/{id}/events"))
+            .await
+            .rest()
+            .await;
+        let entries = events[..events.len() - 1]
+            .iter()
+            .map(|event| event.json()["choices"][0].clone());
+        let entries: Vec<_> = entries
+            .map(|entry| (entry["index"].clone(), entry["finish_reason"].clone()))
+            .collect();
+        assert_eq!(
+            entries,
+            [
+                (json!(1), json!("cancelled")),
+                (json!(0), json!(null)),
+                (json!(0), json!("stop")),
+            ],
+            "{fan_out}"
+        );
+        assert_eq!(events.last().unwrap().data, "[DONE]");
+        let status = gateway.ended(&id).await;
+        assert_eq!(status["end"], "finished", "{fan_out}: {status}");
+        assert_eq!(status["choices"][1]["end"], "cancelled");
+    }
 }
 
 #[tokio::test]
@@ -283,8 +351,7 @@ async fn a_cancel_that_the_producer_has_confirmed_is_200_whatever_log_keeps_the_
     for _ in 0..20 {
         let log = unbraid_log::MemoryLog::new(unbraid_log::MemoryOptions::default());
         let gateway =
-            crate::support::start_with(&upstream, |builder| builder.log(std::sync::Arc::new(log)))
-                .await;
+            crate::support::start_with(&upstream, |builder| builder.log(Arc::new(log))).await;
         let (id, mut post) = gateway.create(2).await;
         post.until("\"x\"").await;
         let expected =

@@ -271,15 +271,24 @@ async fn a_failing_choice_does_not_disturb_the_others() {
     );
     let id = reader.header("x-stream-id").unwrap().to_owned();
     assert_eq!(gateway.ended(&id).await["end"], "finished");
-    let choice = gateway
-        .view(&format!("/v1/streams/{id}/choices/1"))
-        .await
-        .rest()
-        .await;
-    assert_eq!(
-        choice.last().unwrap().json()["error"]["code"],
-        "server_error"
+    let view = async |query: String| {
+        let path = format!("/v1/streams/{id}/choices/1{query}");
+        gateway.view(&path).await.rest().await
+    };
+    let choice = view(String::new()).await;
+    // It failed before any answer had begun.
+    let chunk = choice[0].json();
+    assert!(
+        chunk["created"].as_u64().unwrap() > 1_000_000_000,
+        "{chunk}"
     );
+    assert_eq!(chunk["model"], "m");
+    let error = json!({
+        "message": "no", "type": "stream_error", "param": null, "code": "server_error",
+    });
+    assert_eq!(choice[1].json(), json!({ "error": error }));
+    let resumed = view(format!("?after={}", choice[0].id.as_ref().unwrap())).await;
+    assert_eq!(resumed, choice[1..]);
 }
 
 #[tokio::test]

@@ -43,10 +43,10 @@ impl ChunkText for ParsedChunks {
 }
 
 fn last_chunk(identity: &Identity, choice: ChoiceIndex, reason: &str) -> String {
-    let Identity { metadata, endpoint } = identity;
+    let metadata = &identity.metadata;
     let is_text = match metadata.kind {
         Some(kind) => kind == CompletionKind::Text,
-        None => *endpoint == "/v1/completions",
+        None => identity.endpoint == "/v1/completions",
     };
     let (object, entry) = if is_text {
         let entry = json!({ "index": choice.0, "text": "", "finish_reason": reason });
@@ -58,8 +58,8 @@ fn last_chunk(identity: &Identity, choice: ChoiceIndex, reason: &str) -> String 
     json!({
         "id": metadata.id.as_deref().unwrap_or_default(),
         "object": object,
-        "created": metadata.created.unwrap_or_default(),
-        "model": metadata.model.as_deref().unwrap_or_default(),
+        "created": identity.created(),
+        "model": identity.model(),
         "choices": [entry],
     })
     .to_string()

@@ -38,13 +38,17 @@ pub struct TrackedChoice {
     pub end: Option<End>,
 }
 
-/// What all chunks of a stream share: the metadata of its first chunk, and the path of its request.
+/// What all chunks of a stream share: the metadata of its first chunk, and what is known of its request.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// That of the first chunk.
     pub metadata: Metadata,
     /// The path of the request.
     pub endpoint: &'static str,
+    /// When the stream was created, in Unix seconds.
+    pub created: u64,
+    /// The model that was requested.
+    pub model: Option<String>,
 }
 
 /// What is written in place of chunks of the upstream.
@@ -68,6 +72,19 @@ pub trait ChunkText {
 }
 
 impl Identity {
+    /// When the answer was created; the stream, while no chunk has arrived.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.metadata.created.unwrap_or(self.created)
+    }
+
+    /// The model of the answer; the one that was requested, while no chunk has arrived.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        let model = self.metadata.model.as_deref();
+        model.or(self.model.as_deref()).unwrap_or_default()
+    }
+
     pub(super) fn absorb(&mut self, metadata: &Metadata) {
         if self.metadata.id.is_none() && metadata.id.is_some() {
             self.metadata = metadata.clone();

@@ -58,6 +58,8 @@ impl Running {
             registration,
             commands,
             endpoint,
+            created: 5,
+            model: None,
             expected: 1,
             orphan_after: None,
             wants_usage: false,

@@ -7,6 +7,8 @@ fn identity() -> Identity {
     Identity {
         metadata: Metadata::default(),
         endpoint: "/v1/chat/completions",
+        created: 5,
+        model: Some("requested".into()),
     }
 }
 

@@ -45,9 +45,10 @@ impl Opening {
         let choices = request.choices();
         let n = request.n().is_some() || choices > 1;
         let owner = Some(self.principal.name()).filter(|name| !name.is_empty());
-        let meta = Meta::new(self.endpoint, unix_now())
+        let (created, model) = (unix_now(), request.model_field());
+        let meta = Meta::new(self.endpoint, created)
             .with_owner(owner.map(str::to_owned))
-            .with_model(request.model_field())
+            .with_model(model.clone())
             .with_n(n.then_some(choices))
             .with_fan_out(self.fan_out)
             .with_claim(self.claim.clone())
@@ -67,6 +68,8 @@ impl Opening {
             registration,
             commands,
             endpoint: self.endpoint,
+            created,
+            model,
             expected: choices,
             orphan_after: self.orphan_after,
             wants_usage: request.wants_usage(),

@@ -11,6 +11,8 @@ use crate::view::terminal;
 pub(crate) struct SyntheticChunks<'a> {
     metadata: &'a Metadata,
     kind: CompletionKind,
+    created: u64,
+    model: Option<&'a str>,
 }
 
 /// The kind of the answers of an endpoint.
@@ -44,7 +46,19 @@ impl<'a> SyntheticChunks<'a> {
     /// Chunks with the id, the model and the time of a stream. While it is empty, the endpoint decides their kind.
     pub(crate) fn new(metadata: &'a Metadata, endpoint: &str) -> Self {
         let kind = metadata.kind.unwrap_or_else(|| kind_of(endpoint));
-        Self { metadata, kind }
+        Self {
+            metadata,
+            kind,
+            created: 0,
+            model: None,
+        }
+    }
+
+    /// What the chunks have while the stream is empty: when it was created, and the model that was requested.
+    pub(crate) fn with_request(mut self, created: u64, model: Option<&'a str>) -> Self {
+        self.created = created;
+        self.model = model;
+        self
     }
 
     /// The last chunk of a cancelled choice.
@@ -71,8 +85,8 @@ impl<'a> SyntheticChunks<'a> {
         json!({
             "id": self.metadata.id.as_deref().unwrap_or_default(),
             "object": object_of(self.kind),
-            "created": self.metadata.created.unwrap_or_default(),
-            "model": self.metadata.model.as_deref().unwrap_or_default(),
+            "created": self.metadata.created.unwrap_or(self.created),
+            "model": self.metadata.model.as_deref().or(self.model).unwrap_or_default(),
             "choices": [entry],
         })
         .to_string()

@@ -84,6 +84,8 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
             identity: Identity {
                 metadata: Metadata::default(),
                 endpoint,
+                created: recorder.meta.created,
+                model: recorder.meta.model.clone(),
             },
             events: RecordBuilder::new(Seq(1)),
             bytes: 0,
