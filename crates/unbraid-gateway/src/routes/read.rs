@@ -5,7 +5,11 @@ use std::{borrow::Cow, sync::Arc};
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, Method, Response, StatusCode, header::ACCEPT, request::Parts},
+    http::{
+        HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
+        header::{ACCEPT, CONNECTION},
+        request::Parts,
+    },
 };
 use unbraid_core::ChoiceIndex;
 use unbraid_log::StreamId;
@@ -89,6 +93,12 @@ async fn events(
     };
     add_event_stream_headers(response.headers_mut());
     add_stream_headers(gateway, id, response.headers_mut());
+    // A client that resumes finds its gateway anew, and one that reads to the end of the connection sees that of the view.
+    // HTTP/2 has no such header.
+    if parts.version < Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
     Ok(response)
 }
 

@@ -69,6 +69,40 @@ async fn a_view_closes_after_its_age_and_a_post_does_not() {
     assert_eq!(rest.last().unwrap().data, "[DONE]");
 }
 
+/// Reads a view over a connection of its own, until the gateway closes that.
+async fn read_to_the_end(gateway: &TestGateway, path: &str) -> String {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
+    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = soon(socket.read_to_end(&mut answer)).await;
+    read.expect("the connection stays open").unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn the_connection_of_a_view_closes_with_it() {
+    let (upstream, gate) = gated(events()).await;
+    let age = Duration::from_millis(200);
+    let gateway = start_with(&upstream, |builder| builder.max_connection_age(Some(age))).await;
+    let (id, mut post) = gateway.create(2).await;
+    gate.add_permits(1);
+    let path = format!("/v1/streams/{id}/events");
+    let aged = read_to_the_end(&gateway, &path).await;
+    assert!(aged.contains("connection: close\r\n"), "{aged}");
+    gate.add_permits(9);
+    post.rest().await;
+    // That of a POST can be used again.
+    assert_eq!(post.header("connection"), None);
+    let ended = read_to_the_end(&gateway, &path).await;
+    assert!(ended.contains("data: [DONE]"), "{ended}");
+}
+
 #[tokio::test]
 async fn the_generation_continues_when_its_client_disconnects() {
     let (upstream, gate) = gated(events()).await;
