@@ -46,8 +46,8 @@ use super::{
 use crate::{
     gateway::GatewayService,
     limits::{
-        CLOSE_GRACE, H2_PING, LAST_WRITES, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES,
-        TLS_TIMEOUT,
+        CLOSE_GRACE, GOAWAY_DELAY, H2_PING, LAST_WRITES, MAX_H2_STREAMS, MAX_HEAD_BYTES,
+        MAX_WRITE_BYTES, TLS_TIMEOUT,
     },
     reader::stalls::{Progress, Stalls},
     seldom::Seldom,
@@ -276,7 +276,8 @@ impl Shutdown {
     /// Waits until the connection is to take no further requests.
     ///
     /// Over HTTP/2 that is said by a GOAWAY, after which released clients (h2 for Python, and with it httpx) fail the requests
-    /// that are being answered. So it is sent once none is, and until then new POSTs get 503.
+    /// that are being answered, and those whose ends they read together with it. So it is sent once none has been active for
+    /// a moment, and until then new POSTs get 503.
     fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(drained) = &mut self.drained {
             ready!(
@@ -286,8 +287,18 @@ impl Shutdown {
             self.drained = None;
         }
         self.activity.idle.register(cx.waker());
-        if self.is_http2 && self.activity.is_active() {
-            return Poll::Pending;
+        if self.is_http2 {
+            if self.activity.is_active() {
+                self.grace.clear();
+                return Poll::Pending;
+            }
+            if let Some(idle) = self.activity.idle_for().filter(|idle| *idle < GOAWAY_DELAY) {
+                if !self.grace.is_set() {
+                    self.grace.set(GOAWAY_DELAY - idle);
+                }
+                let _passed = ready!(self.grace.check(cx));
+            }
+            self.grace.clear();
         }
         self.is_announced = true;
         Poll::Ready(())
