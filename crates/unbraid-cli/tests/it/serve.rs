@@ -164,6 +164,29 @@ fn an_invalid_command_line_exits_with_2() {
 }
 
 #[test]
+fn the_variable_of_a_list_may_be_empty_and_have_spaces() {
+    let serve = Serve::start(
+        &UPSTREAM,
+        &[
+            (
+                "UNBRAID_CORS_ORIGIN",
+                "https://a.example, https://b.example,",
+            ),
+            ("UNBRAID_ALLOW_HOST", ""),
+        ],
+    );
+    for (origin, status) in [
+        ("https://b.example", 200),
+        ("https://c.example", 403),
+        ("", 403),
+    ] {
+        let answer = serve.send("GET", "/healthz", &format!("origin: {origin}\r\n"), "");
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{origin}: {answer}");
+    }
+}
+
+#[test]
 fn the_variable_of_new_key_is_like_the_option() {
     let output = Command::new(UNBRAID)
         .arg("serve")

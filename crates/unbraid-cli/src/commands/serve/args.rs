@@ -289,14 +289,20 @@ impl ServeArgs {
         if let Some(path) = &self.auth_file {
             builder = builder.auth_file(path);
         }
-        for origin in &self.cors_origin {
+        for origin in items(&self.cors_origin) {
             builder = builder.cors_origin(origin);
         }
-        for name in &self.allow_host {
+        for name in items(&self.allow_host) {
             builder = builder.allow_host(name);
         }
         builder
     }
+}
+
+/// The items of a list. In a variable there may be white space around them, and an empty variable is an empty list.
+fn items(list: &[String]) -> impl Iterator<Item = &str> {
+    let items = list.iter().map(|item| item.trim());
+    items.filter(|item| !item.is_empty())
 }
 
 fn fan_out(text: &str) -> Result<FanOut, String> {
