@@ -1,5 +1,6 @@
 //! Sends a request for a stream: once, or once for each choice.
 
+mod dropped;
 pub(crate) mod models;
 mod singles;
 mod whole;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Method, header::CONTENT_ENCODING};
 use bytes::Bytes;
 
+pub(crate) use self::dropped::DroppedChoices;
 pub(crate) use self::whole::{BufferedAnswer, WholeAnswer, as_stream, count_choices, one_read};
 use self::{
     models::{SingleChoiceModels, refuses_n},
@@ -35,6 +37,8 @@ pub(crate) struct Launch {
     /// The headers for the upstream.
     pub(crate) headers: HeaderMap,
     pub(crate) fan_out: FanOut,
+    /// The choices that are cancelled before an answer has begun.
+    pub(crate) dropped: Arc<DroppedChoices>,
 }
 
 /// The upstream's answer to it.

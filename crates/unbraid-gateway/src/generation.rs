@@ -20,6 +20,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -45,6 +46,7 @@ use self::{
 };
 use crate::{
     config::Options,
+    fan_out::DroppedChoices,
     limits::READ_BYTES,
     metrics::Metrics,
     seldom::Seldom,
@@ -59,6 +61,8 @@ pub(crate) struct Generation {
     /// Whether the choices come from several bodies.
     is_fan_out: bool,
     expected: u32,
+    /// Choices that are cancelled before the answer has begun.
+    dropped: Arc<DroppedChoices>,
     max_choices: u32,
     max_bytes: u64,
     wants_usage: bool,
@@ -110,6 +114,7 @@ impl Generation {
             singles: None,
             is_fan_out: false,
             expected: args.expected,
+            dropped: args.dropped,
             max_choices: options.max_n.max(args.expected),
             max_bytes: options.max_stream_bytes,
             wants_usage: args.wants_usage,

@@ -31,8 +31,8 @@ pub(crate) const READ_BUFFER_BYTES: usize = 8 * 1024;
 /// usually the client closes it.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(120);
 
-/// How long a connection without a request may stay open once the gateway drains: the rest of a head that is on its way arrives
-/// within it, and so does the answer to a GOAWAY.
+/// How long a connection without a request may stay open once the gateway drains. The rest of a head that was already sent
+/// arrives within it, and so does the answer to a GOAWAY.
 pub(crate) const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
 /// How long after the end of its last answer an HTTP/2 connection gets a GOAWAY, so that a client does not read both at once.

@@ -36,6 +36,8 @@ enum Single {
     Pending(BoxFuture<'static, SingleAnswer>),
     Answered(ByteStream),
     Refused(StreamError),
+    /// The choice was cancelled.
+    Dropped,
 }
 
 /// Sends a request for each choice, and waits until one answer has begun or all were refused. Then the first refusal is the
@@ -47,12 +49,18 @@ pub(super) async fn send_singles(launch: &Launch) -> Result<Launched, ApiError> 
         .map(|index| Single::Pending(launch.send_single(ChoiceIndex(index), &permits).boxed()))
         .collect();
     let mut first_refusal = None;
+    launch.dropped.set_singles();
     let headers = poll_fn(|cx| {
+        launch.dropped.register(cx.waker());
         let mut is_pending = false;
-        for single in &mut singles {
+        for (single, index) in singles.iter_mut().zip(0..) {
             let Single::Pending(answer) = single else {
                 continue;
             };
+            if launch.dropped.contains(ChoiceIndex(index)) {
+                *single = Single::Dropped;
+                continue;
+            }
             match answer.as_mut().poll(cx) {
                 Poll::Pending => is_pending = true,
                 Poll::Ready(Ok((headers, body))) => {
@@ -99,6 +107,7 @@ impl Single {
             Self::Pending(answer) => PartSource::Waiting(body(answer).boxed()),
             Self::Answered(body) => PartSource::Open(body),
             Self::Refused(error) => PartSource::Waiting(std::future::ready(Err(error)).boxed()),
+            Self::Dropped => PartSource::Closed,
         }
     }
 }

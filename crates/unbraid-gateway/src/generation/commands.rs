@@ -38,18 +38,23 @@ impl Generation {
         self.replies.extend(reply.map(|reply| (reply, cancelled)));
     }
 
-    /// Cancels a choice before the answer has begun. Its part of the answer is dropped when it arrives. With the last choice
-    /// the request is dropped: nothing is waited for any more.
+    /// Cancels a choice before the answer has begun. Its own request is dropped, if it has one, or else its part of the answer
+    /// when it arrives. With the last choice the request is dropped: nothing is waited for any more.
     fn cancel_early(&mut self, choice: ChoiceIndex) -> Cancelled {
         let is_new = !self.cancelled_unseen.contains(&choice);
         if is_new {
             self.write_cancelled(choice);
         }
-        let mut upstream = UpstreamState::continues;
+        let mut is_closed = self.dropped.insert(choice);
         if self.open_choices().is_empty() {
             self.end_as(End::Cancelled);
-            upstream = UpstreamState::closed;
+            is_closed = true;
         }
+        let upstream = if is_closed {
+            UpstreamState::closed
+        } else {
+            UpstreamState::continues
+        };
         if is_new {
             self.metrics.choice_cancelled(upstream);
         }

@@ -1,6 +1,6 @@
 //! What a generation begins with: the request, its log, and the upstream's answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
@@ -8,6 +8,7 @@ use unbraid_core::ChoiceIndex;
 
 use super::{GenerationLog, PartSource};
 use crate::{
+    fan_out::DroppedChoices,
     metrics::Metrics,
     streams::{Command, Registration},
 };
@@ -60,6 +61,8 @@ pub(crate) struct GenerationArgs {
     pub(crate) model: Option<String>,
     /// The number of choices that were requested.
     pub(crate) expected: u32,
+    /// Choices that are cancelled before the answer has begun.
+    pub(crate) dropped: Arc<DroppedChoices>,
     pub(crate) orphan_after: Option<Duration>,
     /// Whether the client asked for usage in the stream.
     pub(crate) wants_usage: bool,

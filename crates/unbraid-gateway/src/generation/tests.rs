@@ -207,6 +207,7 @@ impl Running {
             created: 5,
             model: None,
             expected: 2,
+            dropped: Arc::default(),
             orphan_after: None,
             wants_usage: false,
             on_refused: None,

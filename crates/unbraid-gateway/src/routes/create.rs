@@ -93,6 +93,7 @@ impl Create {
             query,
             headers,
             fan_out: options.fan_out.unwrap_or(gateway.inner.options.fan_out),
+            dropped: Arc::default(),
         };
         Ok(Self {
             gateway,

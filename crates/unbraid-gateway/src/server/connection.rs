@@ -315,7 +315,7 @@ impl Shutdown {
         if !self.grace.is_set() {
             let grace = match self.activity.idle_for() {
                 None => CLOSE_GRACE,
-                // The end of the last answer may still be on its way to a slow client.
+                // A slow client may not have read the end of the last answer.
                 Some(idle) if self.is_http2 => LAST_WRITES.saturating_sub(idle).max(CLOSE_GRACE),
                 // It ends once everything is written, and a client that does not read it is disconnected.
                 Some(_) => return Poll::Pending,

@@ -292,6 +292,30 @@ async fn a_choice_that_was_cancelled_before_the_answer_began_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_choice_with_a_request_of_its_own_is_closed_before_any_answer_has_begun() {
+    let upstream = Upstream::steps(vec![Step::Hang]).await;
+    let gateway = start(&upstream).await;
+    let post = gateway
+        .post(crate::support::request(3))
+        .header("prefer", "respond-async")
+        .header("x-stream-fan-out", "always");
+    let status: Value = send(post).await.value().await;
+    let id = status["id"].as_str().unwrap().to_owned();
+    eventually("the requests are sent", async || upstream.open() == 3).await;
+    for closed in 1..=3 {
+        let index = 3 - closed;
+        let expected =
+            json!({"index": index, "state": "ended", "end": "cancelled", "upstream": "closed"});
+        assert_eq!(cancel(&gateway, &id, index).await, expected);
+        eventually("its request is closed", async || {
+            upstream.closed() == closed as usize
+        })
+        .await;
+    }
+    assert_eq!(gateway.ended(&id).await["end"], "cancelled");
+}
+
+#[tokio::test]
 async fn an_erased_stream_is_gone_and_its_upstream_closed() {
     let upstream = silent_after(&[chunk(0, "secret")]).await;
     let gateway = start(&upstream).await;

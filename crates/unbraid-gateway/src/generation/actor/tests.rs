@@ -1,6 +1,6 @@
 //! Generation actors that die: their logs are sealed, their upstreams closed, and the other generations continue.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::pending, stream};
 use tokio::{sync::watch, time::timeout};
@@ -61,6 +61,7 @@ impl Running {
             created: 5,
             model: None,
             expected: 1,
+            dropped: Arc::default(),
             orphan_after: None,
             wants_usage: false,
             on_refused: None,

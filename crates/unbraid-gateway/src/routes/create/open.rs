@@ -71,6 +71,7 @@ impl Opening {
             created,
             model,
             expected: choices,
+            dropped: Arc::clone(&self.launch.dropped),
             orphan_after: self.orphan_after,
             wants_usage: request.wants_usage(),
             on_refused,
