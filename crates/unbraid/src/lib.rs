@@ -164,14 +164,13 @@
 //! # Features
 //!
 //! `tokens`, off by default: tokenizers of tiktoken-rs for [`CompletionsBuilder::tokenizer`], with which [`Completions::usage`]
-//! counts the tokens that the server did not report, and
-//! marks them. It adds about 8 MB of tables to a binary.
+//! counts the tokens that the server did not report, and marks them. It adds about 7 MB of tables to a binary.
 //!
 //! `schemars`, off by default: [`tools::Tool::typed`](tools::Tool), which derives the JSON schema of a tool's arguments from their type.
 //!
 //! # Guides
 //!
-//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): fourteen jobs of 10 to 30 lines, among them best of
+//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): fourteen jobs of 20 to 45 lines, among them best of
 //!   n, majority vote, an agent loop, and a proxy.
 //! - [Function calls](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md): how fragments are assigned to calls, and every status.
 //! - [Usage](https://github.com/unbraid/unbraid/blob/main/docs/usage.md): what is reported, and what is counted.
@@ -222,6 +221,8 @@ pub use handle::{
     weak::WeakCompletions,
 };
 pub use source::Source;
+pub use state::choice_log::Timing;
+pub use updates::Updates;
 
 /// What the sister crates of this project need, and which no other crate may rely on.
 ///
@@ -250,8 +251,5 @@ pub mod internal {
         crate::Source::new(stream)
     }
 }
-pub use state::choice_log::Timing;
-pub use updates::Updates;
-
 #[cfg(test)]
 mod tests;
