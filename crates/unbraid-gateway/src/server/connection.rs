@@ -47,7 +47,7 @@ use crate::{
     gateway::GatewayService,
     limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
     reader::stalls::{Progress, Stalls},
-    seldom::Seldom,
+    wake_gate::WakeGate,
 };
 
 /// What a connection needs.
@@ -210,7 +210,7 @@ async fn drive<C: Future>(
     shut_down: impl Fn(Pin<&mut C>),
     mut drained: watch::Receiver<bool>,
 ) {
-    let mut seldom = Seldom::default();
+    let mut gate = WakeGate::default();
     let mut is_draining = false;
     let mut drained = Box::pin(async move {
         // The server is never dropped before its connections.
@@ -224,7 +224,7 @@ async fn drive<C: Future>(
             if is_draining {
                 return Poll::Pending;
             }
-            ready!(seldom.poll(cx, |cx| drained.as_mut().poll(cx)));
+            ready!(gate.poll(cx, |cx| drained.as_mut().poll(cx)));
             is_draining = true;
             shut_down(connection.as_mut());
         }
