@@ -36,7 +36,7 @@ pub enum FinishPolicy {
 /// Whether text between `<think>` and `</think>` in the content is delivered as reasoning (C18, R7).
 ///
 /// Servers without a reasoning parser send reasoning like this: vLLM and llama.cpp by default, with the distilled DeepSeek
-/// models among others. The tags are recognised anywhere in the content of a choice, even if deltas cut them, but only in
+/// models among others. The tags are recognized anywhere in the content of a choice, even if deltas cut them, but only in
 /// this spelling. The tags and the line breaks directly after them are dropped. All other text is delivered unchanged,
 /// including line breaks before `</think>`. Text that may be the start of a tag is held back until the next delta decides.
 ///

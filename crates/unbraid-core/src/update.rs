@@ -101,7 +101,7 @@ pub struct Update<'a> {
     pub warnings: Vec<Warning>,
     /// What the event's JSON appears to be, if it contains no choice.
     pub format: Option<BodyFormat>,
-    /// The dialect of the stream, in the first update after it was recognised. `None` for chat and text completions.
+    /// The dialect of the stream, in the first update after it was recognized. `None` for chat and text completions.
     pub dialect: Option<Dialect>,
     /// Whether the event was a completion chunk, an error or an end mark, and not some other JSON.
     pub is_chunk: bool,
