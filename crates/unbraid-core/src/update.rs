@@ -85,8 +85,8 @@ pub struct Update<'a> {
     pub logprobs: Option<Cow<'a, str>>,
     /// The raw finish reason; never empty.
     pub finish_reason: Option<Cow<'a, str>>,
-    /// Whether the text is a full message in place of a delta: it counts only if no delta came before it. After another message it may repeat
-    /// that one (E21).
+    /// Whether the text is a full message in place of a delta: it counts only if no delta came before it. After another
+    /// message it may repeat that one (E21).
     pub is_full_message: bool,
     /// Reported usage, as raw JSON; of the choice if there is a choice (U7).
     pub usage: Option<Cow<'a, str>>,
