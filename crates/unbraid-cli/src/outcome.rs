@@ -23,7 +23,7 @@ pub(crate) struct StreamOutcome<'o> {
     /// Whether the stream brought anything for any choice. A fan-out opens a choice for each request, so that a choice
     /// alone does not prove it.
     pub(crate) has_data: bool,
-    /// The first bytes of the input, to recognise what it is if it is not a stream.
+    /// The first bytes of the input, to recognize what it is if it is not a stream.
     pub(crate) head: &'o [u8],
 }
 

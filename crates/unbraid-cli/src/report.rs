@@ -46,7 +46,7 @@ pub(crate) struct Report<'d> {
 /// The non-streaming response, with numbers as the server wrote them.
 #[derive(Debug)]
 enum Response<'d> {
-    /// It is serialised when it is written.
+    /// It is serialized when it is written.
     Demux(&'d Demux),
     Text(String),
 }

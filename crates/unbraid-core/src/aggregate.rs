@@ -109,7 +109,7 @@ pub fn choice_json(transcript: &Transcript) -> String {
     choice(transcript, &transcript.message()).into_text()
 }
 
-/// Builds [`aggregate_json`] from choices that were serialised one by one, in the order of their indices.
+/// Builds [`aggregate_json`] from choices that were serialized one by one, in the order of their indices.
 #[doc(hidden)]
 #[must_use]
 pub fn aggregate_of(metadata: &Metadata, usage: &Usage, choices: Vec<String>) -> String {

@@ -28,8 +28,8 @@ pub enum JsonErrorKind {
     /// The choice was cut before the text could end. Only the handles of the crate `unbraid` return it.
     #[error("{}", .0.reason())]
     Choice(#[from] crate::ChoiceError),
-    /// More of the call arrived after it was ready by the [`ReadyPolicy`](crate::ReadyPolicy) (T27, T28). What was run with it may
-    /// have been incomplete.
+    /// More of the call arrived after it was ready by the [`ReadyPolicy`](crate::ReadyPolicy) (T27, T28). What was run with
+    /// it may have been incomplete.
     #[error(
         "more of the call arrived in event {event_index}, after it was ready with {bytes} bytes of arguments"
     )]

@@ -26,7 +26,7 @@ pub(crate) struct Chunk<'a> {
     /// The offset at which `created` ends, if the scan read it.
     pub(crate) created_end: Option<usize>,
     pub(crate) model: Option<Cow<'a, str>>,
-    /// The field `object`, which only serves to recognise the format of a value without choices (E19).
+    /// The field `object`, which only serves to recognize the format of a value without choices (E19).
     pub(crate) object: Option<Cow<'a, str>>,
     pub(crate) has_choices: bool,
     pub(crate) elements: Vec<Element<'a>>,

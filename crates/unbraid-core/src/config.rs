@@ -36,7 +36,7 @@ pub enum FinishPolicy {
 /// Whether text between `<think>` and `</think>` in the content is delivered as reasoning (C18, R7).
 ///
 /// Servers without a reasoning parser send reasoning like this: vLLM and llama.cpp by default, with the distilled DeepSeek
-/// models among others. The tags are recognised anywhere in the content of a choice, even if deltas cut them, but only in
+/// models among others. The tags are recognized anywhere in the content of a choice, even if deltas cut them, but only in
 /// this spelling. The tags and the line breaks directly after them are dropped. All other text is delivered unchanged,
 /// including line breaks before `</think>`. Text that may be the start of a tag is held back until the next delta decides.
 ///
@@ -136,12 +136,12 @@ pub struct Config {
     /// Whether `<think>…</think>` in the content is reasoning.
     pub think_tags: ThinkTags,
     /// Whether usage after `[DONE]` counts (U13). Every choice still ends at `[DONE]`, and only usage is read after it. The
-    /// stream then closes when its source ends, after
-    /// [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further bytes, or when [`Demux::handle_idle`](crate::Demux::handle_idle) is called.
+    /// stream then closes when its source ends, after [`MAX_BYTES_AFTER_DONE`](crate::limits::MAX_BYTES_AFTER_DONE) further
+    /// bytes, or when [`Demux::handle_idle`](crate::Demux::handle_idle) is called.
     pub usage_after_done: bool,
     /// The names of the delta's fields that contain reasoning, by priority: the first field with text is the delta's
-    /// reasoning (R5). By default `reasoning_content`, `reasoning`, `reasoning_text`, `thinking`, `thinking_content` and `thought`. A
-    /// name that has a meaning of its own, such as `content`, keeps it.
+    /// reasoning (R5). By default `reasoning_content`, `reasoning`, `reasoning_text`, `thinking`, `thinking_content` and
+    /// `thought`. A name that has a meaning of its own, such as `content`, keeps it.
     pub reasoning_keys: Vec<Arc<str>>,
     /// The replacement of secrets in the errors that the server reports. None by default; a client of `unbraid-http` sets it
     /// for its keys.

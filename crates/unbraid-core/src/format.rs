@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 
 /// The format of a body.
 ///
-/// It is recognised by the names of the fields, or by the first bytes, and explains why a body has no choice.
+/// It is recognized by the names of the fields, or by the first bytes, and explains why a body has no choice.
 ///
 /// # Examples
 ///

@@ -260,7 +260,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Recognises binary messages at the start of the body (D01); false if more bytes are needed, or if it is decided.
+    /// Recognizes binary messages at the start of the body (D01); false if more bytes are needed, or if it is decided.
     fn detect_messages(&mut self, input: &mut &[u8]) -> Result<bool, FrameError> {
         if self.lines.consumed() > 0 && self.messages.buffered_bytes() == 0 {
             return Ok(true);
@@ -303,7 +303,7 @@ impl Framer {
         Ok(())
     }
 
-    /// Drops a byte order mark at the start of the body; false if more bytes are needed to recognise one.
+    /// Drops a byte order mark at the start of the body; false if more bytes are needed to recognize one.
     fn skip_bom(&mut self, input: &mut &[u8]) -> Result<bool, FrameError> {
         while let Some(expected) = BOM.get(self.bom_matched) {
             match input.first() {

@@ -47,8 +47,8 @@
 //!
 //! A choice ends in one of nine ways ([`ChoiceEnd`]). The core has no clock: call [`Demux::handle_idle`] when no bytes have
 //! arrived for a while, so that choices with a finish reason end. [`Demux::finish`] closes the stream, [`Demux::abort`]
-//! closes it with an error of the transport, and [`Demux::cancel`] ends one choice. [`Demux::result`] is the outcome of a choice, and
-//! [`Demux::aggregate`] the response that the server would have sent without streaming.
+//! closes it with an error of the transport, and [`Demux::cancel`] ends one choice. [`Demux::result`] is the outcome of a
+//! choice, and [`Demux::aggregate`] the response that the server would have sent without streaming.
 //!
 //! # Configuration and other open structs
 //!
@@ -72,9 +72,10 @@
 //!
 //! # Errors and limits
 //!
-//! No input can panic, and nothing grows without a bound: see [`limits`]. [`StreamError`] ends everything, [`ChoiceError`] one choice.
-//! Error messages and `Debug` output carry positions and lengths, never payload. A deviation that was tolerated is a
-//! [`Warning`], whose code is a rule of [edge-cases.md](https://github.com/unbraid/unbraid/blob/main/docs/edge-cases.md).
+//! No input can panic, and nothing grows without a bound: see [`limits`]. [`StreamError`] ends everything, [`ChoiceError`]
+//! one choice. Error messages and `Debug` output carry positions and lengths, never payload. A deviation that was tolerated
+//! is a [`Warning`], whose code is a rule of
+//! [edge-cases.md](https://github.com/unbraid/unbraid/blob/main/docs/edge-cases.md).
 //!
 //! # Usage
 //!

@@ -256,7 +256,7 @@ impl<'a> Node<'a> {
         matches!(self.value, Value::Object(_)).then(|| self.to_json())
     }
 
-    /// Whether the value is set to something: gateways that serialise every field send an empty error in good chunks
+    /// Whether the value is set to something: gateways that serialize every field send an empty error in good chunks
     /// (X3).
     pub(crate) fn is_set(&self) -> bool {
         match &self.value {

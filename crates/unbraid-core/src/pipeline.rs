@@ -57,12 +57,12 @@ pub struct Pipeline<S> {
 impl<S: ChoiceSink> Pipeline<S> {
     /// Creates a pipeline at the start of a stream.
     #[must_use]
-    pub fn new(options: impl Into<Arc<Config>>, sink: S) -> Self {
-        let options = options.into();
+    pub fn new(config: impl Into<Arc<Config>>, sink: S) -> Self {
+        let config = config.into();
         Self {
-            intake: UpdateReader::new(&options),
+            intake: UpdateReader::new(&config),
             head: Head::default(),
-            router: Router::new(options),
+            router: Router::new(config),
             after_done: 0,
             sink,
         }

@@ -85,8 +85,8 @@ pub struct Update<'a> {
     pub logprobs: Option<Cow<'a, str>>,
     /// The raw finish reason; never empty.
     pub finish_reason: Option<Cow<'a, str>>,
-    /// Whether the text is a full message in place of a delta: it counts only if no delta came before it. After another message it may repeat
-    /// that one (E21).
+    /// Whether the text is a full message in place of a delta: it counts only if no delta came before it. After another
+    /// message it may repeat that one (E21).
     pub is_full_message: bool,
     /// Reported usage, as raw JSON; of the choice if there is a choice (U7).
     pub usage: Option<Cow<'a, str>>,
@@ -101,7 +101,7 @@ pub struct Update<'a> {
     pub warnings: Vec<Warning>,
     /// What the event's JSON appears to be, if it contains no choice.
     pub format: Option<BodyFormat>,
-    /// The dialect of the stream, in the first update after it was recognised. `None` for chat and text completions.
+    /// The dialect of the stream, in the first update after it was recognized. `None` for chat and text completions.
     pub dialect: Option<Dialect>,
     /// Whether the event was a completion chunk, an error or an end mark, and not some other JSON.
     pub is_chunk: bool,

@@ -11,7 +11,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::json_text::Json;
 
-/// Raw parts keep every digit, which only `serde_json` can do: it recognises [`RawValue`].
+/// Raw parts keep every digit, which only `serde_json` can do: it recognizes [`RawValue`].
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw =

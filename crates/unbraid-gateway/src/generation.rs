@@ -49,8 +49,8 @@ use crate::{
     fan_out::DroppedChoices,
     limits::READ_BYTES,
     metrics::Metrics,
-    seldom::Seldom,
     streams::{Cancelled, Command, Registration},
+    wake_gate::WakeGate,
 };
 
 /// A generation. It is boxed, because ractor moves an actor's arguments through several futures.
@@ -69,7 +69,7 @@ pub(crate) struct Generation {
     identity: Identity,
     keeper: Keeper,
     commands: mpsc::UnboundedReceiver<Command>,
-    commands_are_seldom: Seldom,
+    command_gate: WakeGate,
     registration: Registration,
     clock: Clock,
     /// Choices that were cancelled before they appeared.
@@ -126,7 +126,7 @@ impl Generation {
             },
             keeper,
             commands: args.commands,
-            commands_are_seldom: Seldom::default(),
+            command_gate: WakeGate::default(),
             registration: args.registration,
             clock: Clock::new(options, args.orphan_after),
             cancelled_unseen: BTreeSet::new(),
@@ -170,9 +170,7 @@ impl Generation {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
         // Commands come first: a body that is always ready must not keep a cancel waiting.
         let commands = &mut self.commands;
-        let command = self
-            .commands_are_seldom
-            .poll(cx, |cx| commands.poll_recv(cx));
+        let command = self.command_gate.poll(cx, |cx| commands.poll_recv(cx));
         if let Poll::Ready(Some(command)) = command {
             return Poll::Ready(Wakeup::Command(command));
         }

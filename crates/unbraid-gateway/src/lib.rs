@@ -82,12 +82,13 @@ mod limits;
 mod metrics;
 mod reader;
 mod routes;
-mod seldom;
 mod server;
 mod streams;
+mod timer;
 mod upstream;
 pub(crate) mod view;
 mod views;
+mod wake_gate;
 
 pub use auth::keys::{NewKey, Principal};
 pub use config::{FanOut, GatewayBuilder, OnLogFailure, UnknownOption};

@@ -19,9 +19,10 @@ use self::stalls::{Progress, Stalls};
 use crate::{
     gateway::Gateway,
     metrics::{DisconnectReason, Metrics, ViewKind},
-    seldom::{Seldom, Timer},
     streams::ReaderPermit,
+    timer::Timer,
     view::{PING, ViewReader},
+    wake_gate::WakeGate,
 };
 
 /// What a reader needs beside its view.
@@ -50,7 +51,7 @@ pub(crate) struct ReaderBody {
     last_write: Instant,
     closes_at: Option<Instant>,
     /// Ready when the gateway drains; `None` for the body of a POST, which continues.
-    drain: Option<(Seldom, Pin<Box<WaitForCancellationFutureOwned>>)>,
+    drain: Option<(WakeGate, Pin<Box<WaitForCancellationFutureOwned>>)>,
     timer: Timer,
     progress: Progress,
     /// Why the view closes before its end.
@@ -73,7 +74,8 @@ impl ReaderBody {
             ping: Some(args.ping).filter(|ping| !ping.is_zero()),
             last_write: now,
             closes_at: args.max_age.and_then(|age| now.checked_add(age)),
-            drain: (!is_post).then(|| (Seldom::default(), Box::pin(args.drain.cancelled_owned()))),
+            drain: (!is_post)
+                .then(|| (WakeGate::default(), Box::pin(args.drain.cancelled_owned()))),
             timer: Timer::default(),
             progress: args.stalls.progress(),
             closed: None,
@@ -129,9 +131,9 @@ impl Body for ReaderBody {
         }
         // A client that resumes gets a whole event again, so half of one would be sent for nothing.
         let closes = this.view.is_between_events();
-        if let Some((seldom, drain)) = &mut this.drain
+        if let Some((gate, drain)) = &mut this.drain
             && closes
-            && seldom.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
+            && gate.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
         {
             return this.close(DisconnectReason::drain);
         }

@@ -2,8 +2,8 @@
 //!
 //! # Five minutes
 //!
-//! A [`Client`] sends a [`Request`] to any endpoint in the OpenAI format, or to [another provider](Client::builder_for), and returns
-//! [`Completions`](unbraid::Completions) as soon as the answer begins.
+//! A [`Client`] sends a [`Request`] to any endpoint in the OpenAI format, or to [another provider](Client::builder_for),
+//! and returns [`Completions`](unbraid::Completions) as soon as the answer begins.
 //!
 //! ```no_run
 //! use tokio::task::JoinSet;
@@ -37,8 +37,8 @@
 //! # Concepts
 //!
 //! - A [`Client`] is an address, a key and a connection pool. Create one with [`Client::builder`] and clone it.
-//! - A [`Request`] has methods for the usual fields, passes any other field through ([`Request::field`]), and accepts the request types
-//!   of other crates ([`Request::from_serialize`]).
+//! - A [`Request`] has methods for the usual fields, passes any other field through ([`Request::field`]), and accepts the
+//!   request types of other crates ([`Request::from_serialize`]).
 //! - [`Client::anthropic`], [`gemini`](Client::gemini), [`ollama`](Client::ollama), [`cohere`](Client::cohere) and
 //!   [`responses`](Client::responses) create clients for other [providers](Provider). They translate a request
 //!   ([`Request::body_for`]), or send the provider's own JSON ([`Request::native`]). What cannot be translated is an error before
@@ -50,16 +50,16 @@
 //!
 //! # Errors and retries
 //!
-//! - An error status is a [`StatusError`], never a stream. [`HttpError`] covers everything before the answer; after it has begun, the
-//!   errors are those of [`unbraid`]. [`Error`] holds all of them, so that a program can use `?` throughout.
-//! - A request is sent again only if no answer can have begun: on the statuses 408, 409, 429 and 5xx, if no
-//!   connection was established, or if an HTTP/2 server guarantees that it did not process the request. An answer that has begun is never
+//! - An error status is a [`StatusError`], never a stream. [`HttpError`] covers everything before the answer; after it has
+//!   begun, the errors are those of [`unbraid`]. [`Error`] holds all of them, so that a program can use `?` throughout.
+//! - A request is sent again only if no answer can have begun: on the statuses 408, 409, 429 and 5xx, if no connection was
+//!   established, or if an HTTP/2 server guarantees that it did not process the request. An answer that has begun is never
 //!   requested again, because it would be billed twice.
 //!
 //! # Cancel
 //!
-//! Dropping the last handle of a completion closes its connection, which makes the server stop. After the end of an answer the connection is
-//! reused. With a fan-out, cancelling one choice closes the connection of that choice.
+//! Dropping the last handle of a completion closes its connection, which makes the server stop. After the end of an answer
+//! the connection is reused. With a fan-out, cancelling one choice closes the connection of that choice.
 //!
 //! # Limits and secrets
 //!

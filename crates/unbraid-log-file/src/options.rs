@@ -20,7 +20,8 @@ pub enum FileSync {
     /// those of all streams that wait share one write.
     #[default]
     EachCommit,
-    /// Whenever the operating system does it, and when the log is closed. A power failure may damage the file: then it is refused at the next start.
+    /// Whenever the operating system does it, and when the log is closed. A power failure may damage the file: then it is
+    /// refused at the next start.
     Never,
 }
 

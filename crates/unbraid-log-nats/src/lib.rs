@@ -91,7 +91,8 @@
 //! # Connections
 //!
 //! A log has one connection, and one more for each further tokio runtime whose producers append, up to 32: so an
-//! acknowledgement wakes the thread that waits for it, and no other one, if each thread has a runtime of its own, as in the gateway.
+//! acknowledgement wakes the thread that waits for it, and no other one, if each thread has a runtime of its own, as in the
+//! gateway.
 //!
 //! # Failures
 //!

@@ -22,8 +22,8 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NatsOptions {
-    /// The first token of all subjects, and in capitals the name of the stream. `unbraid` by default. It separates deployments that
-    /// share an account.
+    /// The first token of all subjects, and in capitals the name of the stream. `unbraid` by default. It separates
+    /// deployments that share an account.
     pub prefix: String,
     /// How long a stream is kept after its end. One hour by default.
     pub ttl: Duration,

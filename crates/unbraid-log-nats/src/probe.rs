@@ -29,8 +29,8 @@ pub(crate) async fn run(log: Weak<Inner>, mut used: watch::Receiver<Option<Insta
             return;
         };
         let pause = PAUSE.min(limit(inner.options.lease) / 4);
-        // Without waiting for the answer: a slow server is asked as often. The client gives each question up after its timeout, so
-        // their number is bounded.
+        // Without waiting for the answer: a slow server is asked as often. The client gives each question up after its
+        // timeout, so their number is bounded.
         tokio::spawn(async move {
             let _answer = inner.api.last(Store::Values, inner.names.clock()).await;
         });

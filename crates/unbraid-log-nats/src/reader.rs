@@ -167,8 +167,8 @@ impl Reader {
             if !self.was_found {
                 return Err(LogError::Unknown);
             }
-            // The server has lost the stream. A producer that lives writes it again. The error must not be that of an outage, after
-            // which a follower gives the producer the same time once more.
+            // The server has lost the stream. A producer that lives writes it again. The error must not be that of an
+            // outage, after which a follower gives the producer the same time once more.
             if Instant::now() > deadline {
                 return Err(LogError::Unknown);
             }

@@ -11,8 +11,8 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts the task if it does not run: at first, and when the runtime in which it ran was shut down. Nothing happens outside of a
-    /// runtime.
+    /// Starts the task if it does not run: at first, and when the runtime in which it ran was shut down. Nothing happens
+    /// outside of a runtime.
     pub(crate) fn ensure<F: Future<Output = ()> + Send + 'static>(&self, task: impl FnOnce() -> F) {
         let mut running = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         if running.as_ref().is_some_and(|task| !task.is_finished()) {

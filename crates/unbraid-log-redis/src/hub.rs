@@ -1,7 +1,8 @@
 //! The hub: it follows logs for all readers of a gateway, on as few connections as possible.
 //!
-//! A connection that blocks in `XREAD` can do nothing else, so it is not the [`Link`]. One reads up to 128 logs, and a key of its
-//! own to which [`Hub::wake`] writes when a log is added. All ids are explicit: `$` would skip what is appended between two calls.
+//! A connection that blocks in `XREAD` can do nothing else, so it is not the [`Link`]. One reads up to 128 logs, and a key
+//! of its own to which [`Hub::wake`] writes when a log is added. All ids are explicit: `$` would skip what is appended
+//! between two calls.
 
 mod shard;
 

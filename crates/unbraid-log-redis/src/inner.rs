@@ -164,8 +164,8 @@ impl Inner {
             .ensure(|| self.link.clone().keep_in_contact(self.keys.clone()));
     }
 
-    /// Whether a lease that has expired proves that nobody renews it. While the server did not answer nobody could, and after that
-    /// holders get the time: they renew within a third of a lease.
+    /// Whether a lease that has expired proves that nobody renews it. While the server did not answer nobody could, and
+    /// after that holders get the time: they renew within a third of a lease.
     pub(crate) fn may_judge(&self) -> bool {
         self.keep_in_contact();
         let lease = self.options.lease;

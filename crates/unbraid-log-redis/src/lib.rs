@@ -51,9 +51,9 @@
 //! | a failover to a replica | what the replica had not received | the same |
 //! | the same [with replicas](RedisOptions::with_replicas) | nothing that was acknowledged, unless the promoted replica is not one of those that acknowledged it | the same |
 //!
-//! A crash of the process alone usually loses nothing with `appendonly yes`: the operating system has the file. Replicas are asked with
-//! `WAIT`, once for all writers of a connection that are ready. If too few have answered after 50 ms, the append is
-//! [`Unavailable`](unbraid_log::LogError::Unavailable), and the producer repeats it.
+//! A crash of the process alone usually loses nothing with `appendonly yes`: the operating system has the file. Replicas
+//! are asked with `WAIT`, once for all writers of a connection that are ready. If too few have answered after 50 ms, the
+//! append is [`Unavailable`](unbraid_log::LogError::Unavailable), and the producer repeats it.
 //!
 //! # Requirements
 //!
@@ -61,10 +61,12 @@
 //!   [`RedisLog::connect`] refuses a node of a cluster. All keys of a stream share a hash tag, but a reader's
 //!   connection follows many streams with one `XREAD`, which a cluster does not allow.
 //! - `maxmemory-policy noeviction`. Otherwise a full server deletes streams; [`RedisLog::warnings`] says so. A full server
-//!   that evicts nothing refuses new streams ([`Full`](unbraid_log::LogError::Full)) and records, which wait in their producers' memory.
-//! - Permission to run `INFO`, `EVAL`, `EVALSHA`, `SCRIPT|LOAD`, `SET`, `XADD`, `XRANGE`, `XREVRANGE`, `XREAD`, `XDEL`, `GET`, `DEL`,
-//!   `UNLINK`, `EXISTS`, `PTTL`, `PEXPIRE` and `WAIT` on the keys `unbraid:*`, as `ACL SETUSER unbraid on >PASSWORD ~unbraid:* +@read
-//!   +@write +@stream +@scripting +@connection -@dangerous +info +wait` gives it.
+//!   that evicts nothing refuses new streams ([`Full`](unbraid_log::LogError::Full)) and records, which wait in their
+//!   producers' memory.
+//! - Permission to run `INFO`, `EVAL`, `EVALSHA`, `SCRIPT|LOAD`, `SET`, `XADD`, `XRANGE`, `XREVRANGE`, `XREAD`, `XDEL`,
+//!   `GET`, `DEL`, `UNLINK`, `EXISTS`, `PTTL`, `PEXPIRE` and `WAIT` on the keys `unbraid:*`, as
+//!   `ACL SETUSER unbraid on >PASSWORD ~unbraid:* +@read +@write +@stream +@scripting +@connection -@dangerous +info +wait`
+//!   gives it.
 //! - `rediss://` trusts the system's certificates, or those of [`RedisOptions::with_root_certificates`].
 //!
 //! # Keys
@@ -81,13 +83,13 @@
 //!
 //! # Connections
 //!
-//! All calls from one tokio runtime share one connection, for up to 32 runtimes; further ones share another. So an answer wakes the
-//! thread that waits for it, and no other one, if each thread has a runtime of its own, as in the gateway. Readers share one for
-//! each 128 streams that are followed, and commands have one. A call ends within about a second, whatever the server does. A
-//! broken connection is re-established with growing pauses of up to a quarter of a second, and the host's name is resolved
-//! each time, so that a failover by DNS is followed. Readers survive
-//! interruptions that are shorter than a lease. Every 0.4 seconds a log asks the server whether it would write: a lease that has
-//! expired proves nothing unless it would have for the last half of a lease.
+//! All calls from one tokio runtime share one connection, for up to 32 runtimes; further ones share another. So an answer
+//! wakes the thread that waits for it, and no other one, if each thread has a runtime of its own, as in the gateway.
+//! Readers share one for each 128 streams that are followed, and commands have one. A call ends within about a second,
+//! whatever the server does. A broken connection is re-established with growing pauses of up to a quarter of a second, and
+//! the host's name is resolved each time, so that a failover by DNS is followed. Readers survive interruptions that are
+//! shorter than a lease. Every 0.4 seconds a log asks the server whether it would write: a lease that has expired proves
+//! nothing unless it would have for the last half of a lease.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 

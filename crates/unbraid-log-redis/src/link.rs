@@ -1,8 +1,8 @@
 //! `Link`: the connections that all calls of a log share, re-established when they break.
 //!
-//! Each runtime has one of its own. The gateway has a runtime for each of its threads, and the answer to an append has to wake the
-//! producer that waits for it: if the connection belonged to another thread, both would be woken in turn, which takes longer
-//! than the request.
+//! Each runtime has one of its own. The gateway has a runtime for each of its threads, and the answer to an append has to
+//! wake the producer that waits for it: if the connection belonged to another thread, both would be woken in turn, which
+//! takes longer than the request.
 
 mod attempts;
 mod confirm;

@@ -23,7 +23,8 @@ pub(crate) struct RedisWriter {
     nonce: String,
     /// The last number that was acknowledged.
     tail: Seq,
-    /// The id of the entry that was written last, if nothing else is known to have happened since: what the script compares first.
+    /// The id of the entry that was written last, if nothing else is known to have happened since: what the script compares
+    /// first.
     last: Option<EntryId>,
 }
 

@@ -8,8 +8,8 @@ use crate::{End, varint};
 
 /// One entry of a stream's log. Its payload is borrowed from the record that contains it.
 ///
-/// The end of the stream is not an event: it is the seal ([`StreamEnd`](crate::StreamEnd)), whose number is that of the last event
-/// plus one.
+/// The end of the stream is not an event: it is the seal ([`StreamEnd`](crate::StreamEnd)), whose number is that of the
+/// last event plus one.
 ///
 /// # Examples
 ///

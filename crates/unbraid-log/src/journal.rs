@@ -16,8 +16,8 @@ use crate::{Appended, LogError, Record, Seq, StreamEnd};
 
 /// One stream in memory: its records, its end, and the readers that wait for more.
 ///
-/// A log in memory consists of journals. A gateway also keeps one for each stream of another log that it reads. `Clone` gives another handle of the
-/// same journal; its readers keep it alive.
+/// A log in memory consists of journals. A gateway also keeps one for each stream of another log that it reads. `Clone`
+/// gives another handle of the same journal; its readers keep it alive.
 ///
 /// Small records are merged, so that a delta costs a few bytes beside its payload. Readers share the bytes.
 ///
@@ -66,7 +66,8 @@ impl Journal {
         self.append_counted(record).map(|(appended, _)| appended)
     }
 
-    /// The part of a record that [`append`](Self::append) would add, or `None` if the journal contains all of it. Nothing changes.
+    /// The part of a record that [`append`](Self::append) would add, or `None` if the journal contains all of it. Nothing
+    /// changes.
     ///
     /// An engine whose records become visible only once they are stored checks them first, and appends them afterwards.
     ///

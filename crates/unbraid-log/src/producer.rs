@@ -100,7 +100,8 @@ impl Producer {
         let opened = opened.unwrap_or_else(|_| Err(LogError::unavailable("opening took too long")));
         let writer = match opened {
             Ok(writer) => Ok(writer),
-            // The provider has been asked already: an error would lose an answer, and a request that is sent again costs another one.
+            // The provider has been asked already: an error would lose an answer, and a request that is sent again costs
+            // another one.
             Err(error @ (LogError::Unavailable { .. } | LogError::Full))
                 if options.on_failure == OnFailure::Degrade =>
             {

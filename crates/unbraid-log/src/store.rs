@@ -82,7 +82,8 @@ pub trait LogStore: Send + Sync + 'static {
     ///
     /// The first record may begin before the cursor, and if the cursor is between the parts of one event
     /// ([`Event::Part`](crate::Event::Part)), a log may begin with the record of its first part. Each further record begins
-    /// where its predecessor ended. The cursor may be greater than the log's last event: then the stream waits for greater numbers, or ends if the log is sealed.
+    /// where its predecessor ended. The cursor may be greater than the log's last event: then the stream waits for greater
+    /// numbers, or ends if the log is sealed.
     ///
     /// # Errors
     ///
@@ -106,7 +107,8 @@ pub trait LogStore: Send + Sync + 'static {
         Box::pin(ready(false))
     }
 
-    /// Seals a stream as [`End::ProducerLost`](crate::End::ProducerLost) if, and only if, its lease has expired. Returns the status after it.
+    /// Seals a stream as [`End::ProducerLost`](crate::End::ProducerLost) if, and only if, its lease has expired. Returns
+    /// the status after it.
     ///
     /// # Errors
     ///
@@ -207,7 +209,8 @@ pub trait LogWriter: Send {
     /// # Errors
     ///
     /// [`LogError::Sealed`], [`LogError::Fenced`] and [`LogError::Expired`] are final. After [`LogError::Gap`] the records
-    /// after the log's tail have to be appended again, because the engine has lost them. [`LogError::Unavailable`] does not say whether the record was appended.
+    /// after the log's tail have to be appended again, because the engine has lost them. [`LogError::Unavailable`] does not
+    /// say whether the record was appended.
     fn append<'a>(&'a mut self, record: &'a Record) -> BoxFuture<'a, Result<Appended, LogError>>;
 
     /// Extends the lease by its full duration.

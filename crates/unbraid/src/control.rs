@@ -41,7 +41,8 @@ struct ControlState {
     all_choices_ended: bool,
 }
 
-/// The reader's task and actor are known only while it runs: a handle that outlives the stream must not keep a dead mailbox alive.
+/// The reader's task and actor are known only while it runs: a handle that outlives the stream must not keep a dead mailbox
+/// alive.
 #[derive(Debug, Default)]
 enum Lifecycle {
     #[default]

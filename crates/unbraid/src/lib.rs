@@ -108,10 +108,11 @@
 //! # Ends
 //!
 //! A choice has one of nine ends ([`ChoiceEnd`]). Its cursors return `None` after `Finished` (a finish reason arrived) and
-//! `DoneWithoutFinish` (`[DONE]` arrived, but no reason). After every other end (`Interrupted`, `ServerError`,
-//! `Transport`, `Cancelled`, `TimedOut`, `LimitExceeded`, `Lost`) they return exactly one error, then `None`. A reason that has arrived
+//! `DoneWithoutFinish` (`[DONE]` arrived, but no reason). After every other end (`Interrupted`, `ServerError`, `Transport`,
+//! `Cancelled`, `TimedOut`, `LimitExceeded`, `Lost`) they return exactly one error, then `None`. A reason that has arrived
 //! stays: an error of the stream does not take back a finished answer. `length` and `content_filter` are reasons, not
-//! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice ends.
+//! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice
+//! ends.
 //!
 //! Every stream ends, whatever fails: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
 //! choices as `Lost`.
@@ -138,9 +139,9 @@
 //!
 //! # Limits
 //!
-//! [`Limits`] bounds everything that a server can make the client buffer, with defaults that suit real answers: 32 MiB per event,
-//! 64 MiB per choice, 256 MiB per completion, 128 choices. Exceeding a limit is a typed error on the narrowest scope. Timeouts are off
-//! until they are set with [`Completions::builder`].
+//! [`Limits`] bounds everything that a server can make the client buffer, with defaults that suit real answers: 32 MiB per
+//! event, 64 MiB per choice, 256 MiB per completion, 128 choices. Exceeding a limit is a typed error on the narrowest
+//! scope. Timeouts are off until they are set with [`Completions::builder`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -164,16 +165,17 @@
 //! # Features
 //!
 //! `tokens`, off by default: tokenizers of tiktoken-rs for [`CompletionsBuilder::tokenizer`], with which [`Completions::usage`]
-//! counts the tokens that the server did not report, and
-//! marks them. It adds about 8 MB of tables to a binary.
+//! counts the tokens that the server did not report, and marks them. It adds about 7 MB of tables to a binary.
 //!
-//! `schemars`, off by default: [`tools::Tool::typed`](tools::Tool), which derives the JSON schema of a tool's arguments from their type.
+//! `schemars`, off by default: [`tools::Tool::typed`](tools::Tool), which derives the JSON schema of a tool's arguments
+//! from their type.
 //!
 //! # Guides
 //!
-//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): fourteen jobs of 10 to 30 lines, among them best of
-//!   n, majority vote, an agent loop, and a proxy.
-//! - [Function calls](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md): how fragments are assigned to calls, and every status.
+//! - [Cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md): fourteen jobs of 20 to 45 lines, among them
+//!   best of n, majority vote, an agent loop, and a proxy.
+//! - [Function calls](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md): how fragments are assigned to
+//!   calls, and every status.
 //! - [Usage](https://github.com/unbraid/unbraid/blob/main/docs/usage.md): what is reported, and what is counted.
 //! - Migration from [async-openai](https://github.com/unbraid/unbraid/blob/main/docs/from-async-openai.md) and from
 //!   [eventsource-stream](https://github.com/unbraid/unbraid/blob/main/docs/from-eventsource-stream.md).
@@ -222,6 +224,8 @@ pub use handle::{
     weak::WeakCompletions,
 };
 pub use source::Source;
+pub use state::choice_log::Timing;
+pub use updates::Updates;
 
 /// What the sister crates of this project need, and which no other crate may rely on.
 ///
@@ -250,8 +254,5 @@ pub mod internal {
         crate::Source::new(stream)
     }
 }
-pub use state::choice_log::Timing;
-pub use updates::Updates;
-
 #[cfg(test)]
 mod tests;

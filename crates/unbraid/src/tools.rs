@@ -1,8 +1,8 @@
 //! Tools for the calls of a model: a registry of functions, and [`run_calls`], which runs the calls of one choice.
 //!
 //! A [`Tool`] has a name, a description, a JSON schema and an async function. [`Tools`] is a set of them: it renders their
-//! [`definitions`](Tools::definitions) for the request, and finds the tool of a call. [`run_calls`] runs the calls of a choice at the same
-//! time, each as soon as it is ready, and returns one [`ToolResult`] for each call.
+//! [`definitions`](Tools::definitions) for the request, and finds the tool of a call. [`run_calls`] runs the calls of a
+//! choice at the same time, each as soon as it is ready, and returns one [`ToolResult`] for each call.
 //!
 //! It is not an agent framework: the loop, the conversation and the decision when to stop are the caller's.
 //!

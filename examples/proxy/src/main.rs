@@ -1,7 +1,7 @@
 //! Serves a page that asks a question and shows the choices of the answer side by side, while they are written.
 //!
-//! `cargo run -p unbraid-proxy-example [-- PORT]` answers from a recording. With `OPENAI_API_KEY` or `OPENAI_BASE_URL` set it asks that
-//! server, for the model of `OPENAI_MODEL`.
+//! `cargo run -p unbraid-proxy-example [-- PORT]` answers from a recording. With `OPENAI_API_KEY` or `OPENAI_BASE_URL` set
+//! it asks that server, for the model of `OPENAI_MODEL`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{env, error::Error, net::Ipv4Addr, time::Duration};

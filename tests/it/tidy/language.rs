@@ -16,7 +16,7 @@ struct Word {
     is_identifier: bool,
 }
 
-/// Appends the words of a text. If it is not code, an identifier is recognised by its backticks, its `_` or its
+/// Appends the words of a text. If it is not code, an identifier is recognized by its backticks, its `_` or its
 /// change of case.
 fn split(text: &str, first_line: usize, is_code: bool, words: &mut Vec<Word>) {
     let mut line = first_line;

@@ -58,7 +58,7 @@ impl<R: Read> Read for GzipReader<R> {
     }
 }
 
-/// Reads the first bytes, as many as needed to recognise gzip. A stream that begins otherwise must not wait for a second byte.
+/// Reads the first bytes, as many as needed to recognize gzip. A stream that begins otherwise must not wait for a second byte.
 fn read_head(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     while MAGIC.starts_with(&head) && head.len() < MAGIC.len() {

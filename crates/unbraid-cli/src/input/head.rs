@@ -1,4 +1,4 @@
-//! Keeps the first bytes of an input, to recognise what it is if it is not a stream.
+//! Keeps the first bytes of an input, to recognize what it is if it is not a stream.
 
 use std::{
     io,

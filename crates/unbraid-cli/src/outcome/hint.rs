@@ -1,6 +1,6 @@
 //! What an input is if it is not a stream.
 
-/// Recognises an input by its first bytes, beyond the [formats](unbraid_core::BodyFormat) that the stream's own error names.
+/// Recognizes an input by its first bytes, beyond the [formats](unbraid_core::BodyFormat) that the stream's own error names.
 pub(super) fn hint(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0x1f, 0x8b, ..] => "this is gzip: decompress it first",

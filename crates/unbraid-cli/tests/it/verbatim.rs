@@ -1,4 +1,4 @@
-//! Numbers of the server are printed digit by digit, and bodies of other APIs are recognised.
+//! Numbers of the server are printed digit by digit, and bodies of other APIs are recognized.
 
 use super::{collect, run_fixture, unbraid};
 use unbraid_testkit::fixture::Fixture;

@@ -53,8 +53,8 @@ pub(super) fn join_halves<'f>(
     (Cow::Owned(text), is_lone)
 }
 
-/// The text of a fragment of a name, with U+FFFD for each half of a character, and whether there was one. Names are not joined: no
-/// declared tool has one in which that is possible.
+/// The text of a fragment of a name, with U+FFFD for each half of a character, and whether there was one. Names are not
+/// joined: no declared tool has one in which that is possible.
 pub(super) fn replace_halves<'f>(fragment: &'f Fragment<'_>) -> (Cow<'f, str>, bool) {
     let [low, high] = [fragment.low, fragment.high].map(|half| half.map(|_| "\u{FFFD}"));
     if low.is_none() && high.is_none() {

@@ -1,4 +1,4 @@
-//! Recognises the format of a JSON value without choices.
+//! Recognizes the format of a JSON value without choices.
 
 use super::Chunk;
 use crate::BodyFormat;

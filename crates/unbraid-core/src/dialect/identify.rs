@@ -1,4 +1,4 @@
-//! Recognises the dialect of a stream by one of its values (D02), and the formats that are not read.
+//! Recognizes the dialect of a stream by one of its values (D02), and the formats that are not read.
 
 use super::{Dialect, reader::WireEvent};
 use crate::{BodyFormat, node::Node};

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 /// The format in which a provider streams an answer.
 ///
-/// It is recognised by the first value of the body (D01 to D05), and [`Metadata::dialect`](crate::Metadata::dialect)
+/// It is recognized by the first value of the body (D01 to D05), and [`Metadata::dialect`](crate::Metadata::dialect)
 /// returns it. [`Config::dialect`](crate::Config::dialect) overrides it.
 ///
 /// # Examples

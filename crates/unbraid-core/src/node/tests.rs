@@ -281,7 +281,7 @@ fn the_deepest_tree_fits_a_small_stack() {
         let input = "{\"a\":[".repeat(256) + "NaN" + &"]}".repeat(256);
         read(&input, 512).unwrap().to_json().into_owned()
     };
-    // Frames are largest without optimisation. A thread of the standard library has a stack of 2 MiB.
+    // Frames are largest without optimization. A thread of the standard library has a stack of 2 MiB.
     let small = std::thread::Builder::new().stack_size(256 << 10);
     let json = small.spawn(work).unwrap().join().unwrap();
     serde_json::from_str::<Json>(&json).unwrap();

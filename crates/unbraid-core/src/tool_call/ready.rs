@@ -11,15 +11,17 @@ use crate::json::{Scanner, Verdict, feed_scanner};
 
 /// When a call may be run: at the end of its choice, or earlier.
 ///
-/// No server marks the end of a call, so every earlier moment relies on a habit of servers. Each policy includes the moments of the
-/// one before it, and the call is ready at the first of them. Before the end of the choice, a moment counts only if the arguments
-/// are whole at that moment: JSON that shows its own end, or any text of a custom tool. A call without arguments is whole at a
-/// finish reason that does not mean a cut, and not before. A call that is not whole waits for the next moment.
+/// No server marks the end of a call, so every earlier moment relies on a habit of servers. Each policy includes the
+/// moments of the one before it, and the call is ready at the first of them. Before the end of the choice, a moment counts
+/// only if the arguments are whole at that moment: JSON that shows its own end, or any text of a custom tool. A call
+/// without arguments is whole at a finish reason that does not mean a cut, and not before. A call that is not whole waits
+/// for the next moment.
 ///
 /// If more of the arguments arrives after the moment, that is
-/// [`JsonErrorKind::LateFragment`](crate::JsonErrorKind::LateFragment), and a warning at the end of the choice (T27, T28). White
-/// space after whole JSON changes nothing and is not late.
-/// [function-calls.md](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md) lists which servers break which policy.
+/// [`JsonErrorKind::LateFragment`](crate::JsonErrorKind::LateFragment), and a warning at the end of the choice (T27, T28).
+/// White space after whole JSON changes nothing and is not late.
+/// [function-calls.md](https://github.com/unbraid/unbraid/blob/main/docs/function-calls.md) lists which servers break which
+/// policy.
 ///
 /// # Examples
 ///
@@ -49,7 +51,8 @@ pub enum ReadyPolicy {
     /// At the end of the choice: the only moment after which nothing of the call can follow on any server that was seen.
     #[default]
     AtEnd,
-    /// Also when the name of a later call of the choice arrives, and at the finish reason: servers write one call after the other.
+    /// Also when the name of a later call of the choice arrives, and at the finish reason: servers write one call after the
+    /// other.
     NextCall,
     /// Also when the arguments are one whole JSON object other than `{}`, which may be a placeholder (T22). It never makes the
     /// call of a custom tool ready.

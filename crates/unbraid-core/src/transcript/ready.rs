@@ -1,7 +1,8 @@
 //! When a call is ready to be run, read from the records of its choice.
 //!
-//! Readiness is a function of what the transcript keeps anyway: pieces of arguments, the finish reason and the end are records, and a
-//! call notes when its name arrived. So a delta costs nothing more, and a cursor that starts late finds the same moment.
+//! Readiness is a function of what the transcript keeps anyway: pieces of arguments, the finish reason and the end are
+//! records, and a call notes when its name arrived. So a delta costs nothing more, and a cursor that starts late finds the
+//! same moment.
 
 mod late;
 mod progress;
@@ -71,17 +72,19 @@ impl ReadyCursor {
 
     /// Reads on. Every call of this method must pass the transcript of the same choice.
     ///
-    /// It returns the call once, when it is ready: with its arguments as of that moment, and with the status that they have. An
-    /// id that arrives later (T12) is missing. Then it returns `None`, or once an error if more of the call arrives. `None` before that means that the call
-    /// is not ready. A call that starts after the end of its choice (F6) is never ready.
+    /// It returns the call once, when it is ready: with its arguments as of that moment, and with the status that they
+    /// have. An id that arrives later (T12) is missing. Then it returns `None`, or once an error if more of the call
+    /// arrives. `None` before that means that the call is not ready. A call that starts after the end of its choice (F6) is
+    /// never ready.
     ///
     /// # Errors
     ///
     /// Once, and then nothing follows:
     ///
     /// - [`JsonErrorKind::LateFragment`] if more of the call arrived after it was ready;
-    /// - at the end of the choice, for a call that was not ready before: [`JsonErrorKind::Choice`] if the end is an error or the choice was
-    ///   discarded, otherwise what is wrong with the call: it has no name, or its arguments are truncated, concatenated or invalid.
+    /// - at the end of the choice, for a call that was not ready before: [`JsonErrorKind::Choice`] if the end is an error
+    ///   or the choice was discarded, otherwise what is wrong with the call: it has no name, or its arguments are
+    ///   truncated, concatenated or invalid.
     ///
     /// A call without an id, and one that needs a repair, are not errors: their status reports it.
     ///

@@ -195,7 +195,7 @@ fn hash(bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
-/// The SHA-256 of a request's body, by which a repeated request is recognised.
+/// The SHA-256 of a request's body, by which a repeated request is recognized.
 pub(crate) fn fingerprint(bytes: &[u8]) -> [u8; 32] {
     hash(bytes)
 }

@@ -108,7 +108,8 @@ options! {
     /// Sets how long a stream is kept after its end: one hour unless set. A log that is given by [`log`](Self::log) has
     /// a lifetime of its own.
     ttl(ttl: Duration): ttl;
-    /// Sets how long a producer may be out of contact with the log before it is declared lost: 15 s unless set. It must not be zero.
+    /// Sets how long a producer may be out of contact with the log before it is declared lost: 15 s unless set. It must not
+    /// be zero.
     lease(lease: Duration): lease;
     /// Sets after how long without a reader a generation is cancelled: never unless set. It does not apply to
     /// `respond-async`. The header `X-Stream-Orphan-After` overrides it for one request.

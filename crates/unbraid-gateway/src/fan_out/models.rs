@@ -1,4 +1,4 @@
-//! Remembers which models give one choice only, and recognises the refusals that say so.
+//! Remembers which models give one choice only, and recognizes the refusals that say so.
 
 use std::{
     collections::BTreeSet,

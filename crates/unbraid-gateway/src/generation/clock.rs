@@ -11,7 +11,7 @@ use super::Tick;
 use crate::{
     config::Options,
     limits::{IDLE_END, MIN_READ_REPORT},
-    seldom::Timer,
+    timer::Timer,
 };
 
 /// The deadlines.

@@ -67,8 +67,9 @@ pub(super) async fn current(
     status_object(gateway, id, found, running).await
 }
 
-/// Writes the status object. The usage so far, and how the choices of a lost stream ended, are found by decoding the stream, which
-/// must not hold up other tasks. Otherwise nothing is decoded, and the status does not wait behind those that are.
+/// Writes the status object. The usage so far, and how the choices of a lost stream ended, are found by decoding the
+/// stream, which must not hold up other tasks. Otherwise nothing is decoded, and the status does not wait behind those that
+/// are.
 async fn status_object(
     gateway: &Gateway,
     id: &StreamId,

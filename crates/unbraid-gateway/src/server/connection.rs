@@ -50,7 +50,7 @@ use crate::{
         MAX_WRITE_BYTES, TLS_TIMEOUT,
     },
     reader::stalls::{Progress, Stalls},
-    seldom::Seldom,
+    wake_gate::WakeGate,
 };
 
 /// What a connection needs.
@@ -251,7 +251,7 @@ struct Shutdown {
     activity: Arc<Activity>,
     /// Ready when the gateway drains; `None` once it does.
     drained: Option<BoxFuture<'static, ()>>,
-    drained_is_seldom: Seldom,
+    drained_gate: WakeGate,
     /// Whether the connection takes no further requests.
     is_announced: bool,
     grace: Deadline,
@@ -267,7 +267,7 @@ impl Shutdown {
             is_http2,
             activity,
             drained: Some(drained.boxed()),
-            drained_is_seldom: Seldom::default(),
+            drained_gate: WakeGate::default(),
             is_announced: false,
             grace: Deadline::default(),
         }
@@ -280,10 +280,7 @@ impl Shutdown {
     /// a moment, and until then new POSTs get 503.
     fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(drained) = &mut self.drained {
-            ready!(
-                self.drained_is_seldom
-                    .poll(cx, |cx| drained.as_mut().poll(cx))
-            );
+            ready!(self.drained_gate.poll(cx, |cx| drained.as_mut().poll(cx)));
             self.drained = None;
         }
         self.activity.idle.register(cx.waker());

@@ -68,7 +68,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedWrites<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Not guarded: a socket has nothing to flush, so it is ready even if it accepts nothing, and that must not clear the deadline.
+        // Not guarded: a socket has nothing to flush, so it is ready even if it accepts nothing, and that must not clear
+        // the deadline.
         Pin::new(&mut self.socket).poll_flush(cx)
     }
 

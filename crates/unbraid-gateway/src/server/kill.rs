@@ -10,7 +10,7 @@ use std::{
 use hyper::rt::Executor;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::seldom::Seldom;
+use crate::wake_gate::WakeGate;
 
 tokio::task_local! {
     static KILL: CancellationToken;
@@ -41,7 +41,7 @@ fn with_token<F: Future + Unpin>(
     let switched = Switched {
         future,
         killed: Box::pin(token.clone().cancelled_owned()),
-        seldom: Seldom::default(),
+        gate: WakeGate::default(),
     };
     KILL.scope(token, switched)
 }
@@ -49,7 +49,7 @@ fn with_token<F: Future + Unpin>(
 struct Switched<F> {
     future: F,
     killed: Pin<Box<WaitForCancellationFutureOwned>>,
-    seldom: Seldom,
+    gate: WakeGate,
 }
 
 impl<F: Future + Unpin> Future for Switched<F> {
@@ -61,7 +61,7 @@ impl<F: Future + Unpin> Future for Switched<F> {
             return Poll::Ready(Some(output));
         }
         let killed = this.killed.as_mut();
-        this.seldom.poll(cx, |cx| killed.poll(cx)).map(|()| None)
+        this.gate.poll(cx, |cx| killed.poll(cx)).map(|()| None)
     }
 }
 

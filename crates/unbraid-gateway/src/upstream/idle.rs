@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use unbraid_core::BoxError;
 
-use crate::{api_error::ApiError, seldom::Timer};
+use crate::{api_error::ApiError, timer::Timer};
 
 /// A body was silent for too long.
 #[derive(Debug, Error)]

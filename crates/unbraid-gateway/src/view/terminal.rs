@@ -64,8 +64,8 @@ pub(super) fn error_event(end: End) -> String {
     json!({ "error": error_object(end, None) }).to_string()
 }
 
-/// The error of an end, in OpenAI's shape: with the message of the upstream, if it reported one, or with a text that is the same on
-/// every gateway.
+/// The error of an end, in OpenAI's shape: with the message of the upstream, if it reported one, or with a text that is the
+/// same on every gateway.
 pub(crate) fn error_object(end: End, reported: Option<&ServerError>) -> Value {
     error_with_message(end, reported.and_then(ServerError::message))
 }

@@ -1,4 +1,5 @@
-//! The gateway's page in a real, headless Chromium, as a person uses it. Without one the tests are skipped, and one line says why.
+//! The gateway's page in a real, headless Chromium, as a person uses it. Without one the tests are skipped, and one line
+//! says why.
 #![cfg(test)]
 
 mod access;

@@ -7,8 +7,8 @@ use super::Client;
 use crate::request::Request;
 
 impl Client {
-    /// Returns a request as a source for [`Completions::merge`](unbraid::Completions::merge): several providers then answer as the
-    /// choices of one completion.
+    /// Returns a request as a source for [`Completions::merge`](unbraid::Completions::merge): several providers then answer
+    /// as the choices of one completion.
     ///
     /// The request is sent when the merge begins to read, with the retries of this client. If it fails, its choices end with
     /// the [`HttpError`](crate::HttpError) as their cause ([`HttpError::find_in`](crate::HttpError::find_in)), and those of the

@@ -39,9 +39,9 @@ impl Request {
     ///   server left out stays out: an id is never made up. A legacy call is the `function_call`.
     /// - Reasoning is sent back as [`reply_policy`](Self::reply_policy) says: by default in a message with calls, where
     ///   the server sent it. `reasoning_details` are sent with their fragments joined, in place of the same text.
-    /// - The state that another provider's interface needs back (signed thinking, encrypted reasoning, the plan of Cohere, the calls
-    ///   of the provider's own tools) is in `reasoning_details`, `tool_plan` and `content_parts`, from where a client
-    ///   [for that provider](crate::Client::builder_for) takes it.
+    /// - The state that another provider's interface needs back (signed thinking, encrypted reasoning, the plan of Cohere,
+    ///   the calls of the provider's own tools) is in `reasoning_details`, `tool_plan` and `content_parts`, from where a
+    ///   client [for that provider](crate::Client::builder_for) takes it.
     /// - A refusal is the field `refusal`. Audio is its id, as the API expects it. Other unknown fields are left out, because
     ///   strict providers refuse fields that they do not know; [`ReplyPolicy::with_fields`] names those to keep.
     ///

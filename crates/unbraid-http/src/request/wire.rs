@@ -13,9 +13,9 @@ pub(super) type Fields<'r> = Vec<(Cow<'r, str>, Cow<'r, Value>)>;
 impl Request {
     /// Creates a request from the JSON that a provider itself expects, which is sent unchanged to the client's provider.
     ///
-    /// Two fields are an exception. `stream` is always true, where the provider has such a field. The `model` of Gemini's requests
-    /// is part of their address and is not sent in the body. The methods that set fields of chat completions write these fields here,
-    /// too; use [`field`](Self::field) for those of the provider.
+    /// Two fields are an exception. `stream` is always true, where the provider has such a field. The `model` of Gemini's
+    /// requests is part of their address and is not sent in the body. The methods that set fields of chat completions write
+    /// these fields here, too; use [`field`](Self::field) for those of the provider.
     ///
     /// Ollama's `/api/generate` is used if there is a `prompt` and no `messages`. A client for OpenAI reads the value as
     /// [`from_value`](Self::from_value) does. A value that is stored and read back with serde is not native any more: pass it
@@ -50,8 +50,8 @@ impl Request {
         Ok(request)
     }
 
-    /// Returns the body as it is sent to a provider: that of a chat completion is translated to the provider's own form, and that of
-    /// a [native](Self::native) request stays as it is.
+    /// Returns the body as it is sent to a provider: that of a chat completion is translated to the provider's own form,
+    /// and that of a [native](Self::native) request stays as it is.
     ///
     /// [The guide](https://github.com/unbraid/unbraid/blob/main/docs/requests.md) lists what each field becomes.
     ///

@@ -41,7 +41,8 @@ impl Head {
         self.header("x-should-retry") == Some("false")
     }
 
-    /// How long the server asks to wait, by its headers: in milliseconds if the provider sends them, else in seconds, or until a date.
+    /// How long the server asks to wait, by its headers: in milliseconds if the provider sends them, else in seconds, or
+    /// until a date.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         let number = |name| self.header(name)?.parse::<f64>().ok();
         let millis = number("retry-after-ms").map(|millis| millis / 1000.0);

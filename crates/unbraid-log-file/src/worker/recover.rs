@@ -129,8 +129,8 @@ impl Worker {
         Ok(is_first)
     }
 
-    /// Seals a stream whose producer is gone with its process. Its lease needs no time to expire: the lock of the file says that no
-    /// other process can hold it.
+    /// Seals a stream whose producer is gone with its process. Its lease needs no time to expire: the lock of the file says
+    /// that no other process can hold it.
     fn seal_left(
         &mut self,
         tables: &mut Tables<'_>,

@@ -93,8 +93,8 @@ impl Slots {
         }
     }
 
-    /// The owner of the slot that a runtime uses: itself, or `None` if it has to share one. An attempt to connect keeps the owner,
-    /// because by its end the runtime may have got a slot of its own.
+    /// The owner of the slot that a runtime uses: itself, or `None` if it has to share one. An attempt to connect keeps the
+    /// owner, because by its end the runtime may have got a slot of its own.
     pub(super) fn owner(&mut self, runtime: Option<runtime::Id>) -> Option<runtime::Id> {
         let is_its = |slot: &Slot| slot.runtime == runtime;
         if runtime.is_none() || self.slots.iter().any(is_its) {

@@ -249,7 +249,8 @@ impl State {
         let stream = self.streams.get_mut(id)?;
         let journal = stream.journal()?.clone();
         stream.phase = Phase::Expired;
-        // Before its bytes are counted, so that no append follows whose bytes would never be freed. A sealed journal keeps its end.
+        // Before its bytes are counted, so that no append follows whose bytes would never be freed. A sealed journal keeps
+        // its end.
         journal.fail(LogError::Expired);
         let freed = stream.cost + journal.bytes();
         if let Some(claim) = &stream.meta.claim {

@@ -18,8 +18,8 @@ impl CompletionsBuilder {
 
     /// Ends the stream if no byte has arrived for this time since the last one. Comments count as bytes (S4).
     ///
-    /// It does not bound the wait for the first byte, which may be much longer; [`first_byte_timeout`](Self::first_byte_timeout) does.
-    /// Set both for a source that may never begin.
+    /// It does not bound the wait for the first byte, which may be much longer;
+    /// [`first_byte_timeout`](Self::first_byte_timeout) does. Set both for a source that may never begin.
     ///
     /// # Examples
     ///

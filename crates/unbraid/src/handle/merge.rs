@@ -36,8 +36,9 @@ impl CompletionsBuilder {
     /// Reads several sources as one completion: n requests for one choice look like one request for n choices.
     ///
     /// Each source has as many choices as [`Source::expect_choices`] or else [`expect_choices`](Self::expect_choices) says,
-    /// otherwise one. The choices of the first source have the indices from 0, those of the next source follow. Within a source the server's index counts, and
-    /// a choice that has none of its own takes the lowest that is free; further choices are refused (E11).
+    /// otherwise one. The choices of the first source have the indices from 0, those of the next source follow. Within a
+    /// source the server's index counts, and a choice that has none of its own takes the lowest that is free; further
+    /// choices are refused (E11).
     ///
     /// If a source fails, its choices report the error, including those that had not appeared yet. The completion is
     /// [`closed`](Completions::closed) with an error only if all sources failed. [`Choice::cancel`](crate::Choice::cancel)
@@ -47,8 +48,8 @@ impl CompletionsBuilder {
     ///
     /// Sources may be of different providers, each in its own dialect. Then the metadata of the completion hold only what
     /// they have in common, the raw object of its usage has the sums of the normalized counts, and
-    /// [`choice_metadata`](Completions::choice_metadata) and [`choice_usage`](Completions::choice_usage) have what each source said of
-    /// itself.
+    /// [`choice_metadata`](Completions::choice_metadata) and [`choice_usage`](Completions::choice_usage) have what each
+    /// source said of itself.
     ///
     /// [`Sequenced::sort_key`](unbraid_core::Sequenced::sort_key) orders the events of one source, not those of two.
     ///

@@ -21,20 +21,21 @@ impl ToolCallHandle {
     /// Waits until the call may be run, and returns it: its name, its arguments and their status as of that moment.
     ///
     /// That is the first of the moments that the policy allows; [`ReadyPolicy`] defines them. With
-    /// [`NextCall`](ReadyPolicy::NextCall) even the last call of a choice is ready at the finish reason, before the choice ends. An id that
-    /// arrives later (T12) is missing; [`id`](Self::id) returns it once it has arrived.
+    /// [`NextCall`](ReadyPolicy::NextCall) even the last call of a choice is ready at the finish reason, before the choice
+    /// ends. An id that arrives later (T12) is missing; [`id`](Self::id) returns it once it has arrived.
     ///
-    /// Any number of tasks may wait, and a caller that comes late gets the same name and arguments: the moment follows from the stream
-    /// alone, and a [`ReadyCursor`] finds the same one without a runtime. Only an id and unknown fields that have arrived in the meantime, and
-    /// with them the status, can differ. If more of the call has arrived since, a caller that comes late gets that as an error.
-    /// A caller that already has the call learns it from [`confirmed`](Self::confirmed).
+    /// Any number of tasks may wait, and a caller that comes late gets the same name and arguments: the moment follows from
+    /// the stream alone, and a [`ReadyCursor`] finds the same one without a runtime. Only an id and unknown fields that
+    /// have arrived in the meantime, and with them the status, can differ. If more of the call has arrived since, a caller
+    /// that comes late gets that as an error. A caller that already has the call learns it from
+    /// [`confirmed`](Self::confirmed).
     ///
     /// # Errors
     ///
-    /// [`JsonErrorKind::LateFragment`] if more of the call arrived after it was ready. At the end of the choice, for a call that was not
-    /// ready before: the end that cut the choice, or what is wrong with the call, which has no name, or arguments that are
-    /// truncated, concatenated or invalid. A call without an id, and one that needs a repair, are not errors; the status reports it. The error holds
-    /// the raw text.
+    /// [`JsonErrorKind::LateFragment`] if more of the call arrived after it was ready. At the end of the choice, for a call
+    /// that was not ready before: the end that cut the choice, or what is wrong with the call, which has no name, or
+    /// arguments that are truncated, concatenated or invalid. A call without an id, and one that needs a repair, are not
+    /// errors; the status reports it. The error holds the raw text.
     ///
     /// # Cancel safety
     ///
@@ -65,8 +66,9 @@ impl ToolCallHandle {
 
     /// Waits for the end of the choice and returns the call as [`ready`](Self::ready) did, if nothing more of it arrived.
     ///
-    /// A caller that runs calls early awaits it before it uses the result, or beside the tool in order to abort that: the error is
-    /// returned as soon as more of the call arrives. An end that cuts the choice after the call was ready is not an error here.
+    /// A caller that runs calls early awaits it before it uses the result, or beside the tool in order to abort that: the
+    /// error is returned as soon as more of the call arrives. An end that cuts the choice after the call was ready is not
+    /// an error here.
     ///
     /// # Errors
     ///

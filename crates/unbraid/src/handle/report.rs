@@ -66,11 +66,11 @@ impl Completions {
     /// Waits until the stream is over and returns its token counts: of the prompt, of each choice, and of all. It never
     /// fails; what is not known is `None`.
     ///
-    /// They are what the server reported. If the builder was given a [`tokenizer`](crate::CompletionsBuilder::tokenizer), it counts
-    /// what the server did not report when usage is first asked for, and such counts are marked in [`Usage::estimated`]: a
-    /// choice's tokens from what arrived of it, the prompt's from the [`request`](crate::CompletionsBuilder::request) if it was
-    /// given. Counting runs on a blocking thread of the runtime, or on this task if no such thread is free; without a
-    /// runtime it is left out.
+    /// They are what the server reported. If the builder was given a [`tokenizer`](crate::CompletionsBuilder::tokenizer),
+    /// it counts what the server did not report when usage is first asked for, and such counts are marked in
+    /// [`Usage::estimated`]: a choice's tokens from what arrived of it, the prompt's from the
+    /// [`request`](crate::CompletionsBuilder::request) if it was given. Counting runs on a blocking thread of the runtime,
+    /// or on this task if no such thread is free; without a runtime it is left out.
     ///
     /// The usage concerns the whole stream: a choice's own end does not wait for it (U14).
     ///

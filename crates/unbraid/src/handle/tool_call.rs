@@ -92,9 +92,9 @@ cursor!(ToolCalls, ToolCallHandle, ChoiceError);
 
 /// One function call of a choice, usable while its arguments are still being written.
 ///
-/// Every stream taken from it starts at the first fragment, whenever and however often it is taken. A clone is the same call.
-/// Dropping it cancels nothing while another handle lives. [`parse`](Self::parse) and [`finished`](Self::finished) wait for the end
-/// of the choice; [`ready`](Self::ready) returns earlier, if the caller allows that.
+/// Every stream taken from it starts at the first fragment, whenever and however often it is taken. A clone is the same
+/// call. Dropping it cancels nothing while another handle lives. [`parse`](Self::parse) and [`finished`](Self::finished)
+/// wait for the end of the choice; [`ready`](Self::ready) returns earlier, if the caller allows that.
 ///
 /// # Examples
 ///

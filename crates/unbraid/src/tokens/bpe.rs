@@ -1,8 +1,8 @@
 //! Counts tokens as tiktoken-rs does, on tables that need not be loaded.
 //!
-//! tiktoken-rs builds three maps of all tokens before it counts the first one, which takes 0.1 s and 50 MB. Here a pattern cuts
-//! the text into words, and a word that is not a token is merged from its bytes: the pair of the lowest rank first, and of several
-//! the first one. The tests compare both for every token, for texts of many forms, and for random ones.
+//! tiktoken-rs builds three maps of all tokens before it counts the first one, which takes 0.1 s and 50 MB. Here a pattern
+//! cuts the text into words, and a word that is not a token is merged from its bytes: the pair of the lowest rank first,
+//! and of several the first one. The tests compare both for every token, for texts of many forms, and for random ones.
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::LazyLock};
 

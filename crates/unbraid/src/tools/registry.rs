@@ -22,8 +22,8 @@ type Function = dyn Fn(&ToolCall, Option<Repair>) -> Output + Send + Sync;
 ///
 /// The output is any type that serializes. A string is given to the model as it is, and any other value as JSON.
 ///
-/// An error of the function reaches the model only as the sentence that the tool failed, because an error may contain paths, queries
-/// or keys. To let the model read a message, return a [`VisibleError`](super::VisibleError).
+/// An error of the function reaches the model only as the sentence that the tool failed, because an error may contain
+/// paths, queries or keys. To let the model read a message, return a [`VisibleError`](super::VisibleError).
 ///
 /// `Debug` prints the name. A clone is the same tool.
 ///
@@ -92,8 +92,8 @@ impl Tool {
 
     /// Creates a tool whose schema is derived from the type of its arguments. Only with the feature `schemars`.
     ///
-    /// The schema contains the documentation of the type and its fields. Types that are not recursive are inlined, because not every server follows
-    /// references.
+    /// The schema contains the documentation of the type and its fields. Types that are not recursive are inlined, because
+    /// not every server follows references.
     ///
     /// # Examples
     ///

@@ -23,8 +23,8 @@ use crate::error::JsonError;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The call, as it was at the end of its choice: with its id, which the message with the result repeats, and with everything of it
-    /// that arrived.
+    /// The call, as it was at the end of its choice: with its id, which the message with the result repeats, and with
+    /// everything of it that arrived.
     pub call: ToolCall,
     /// The output of the tool, or why there is none.
     pub output: Result<String, ToolError>,
@@ -33,7 +33,8 @@ pub struct ToolResult {
 impl ToolResult {
     /// The text for the model: the output, or a sentence on what went wrong, which begins with `error: `.
     ///
-    /// The sentence contains nothing of the tool, of its error or of a panic. An exception is a [`VisibleError`], whose message it contains.
+    /// The sentence contains nothing of the tool, of its error or of a panic. An exception is a [`VisibleError`], whose
+    /// message it contains.
     ///
     /// # Examples
     ///
@@ -75,8 +76,8 @@ pub enum ToolError {
     /// No tool has the name of the call (T44).
     #[error("there is no tool of this name")]
     UnknownTool,
-    /// The call cannot be run: it was cut, is not JSON, has other arguments than the tool takes, or was ready too early. In the last case
-    /// the kind is [`JsonErrorKind::LateFragment`], and the tool may have been running.
+    /// The call cannot be run: it was cut, is not JSON, has other arguments than the tool takes, or was ready too early. In
+    /// the last case the kind is [`JsonErrorKind::LateFragment`], and the tool may have been running.
     #[error(transparent)]
     Call(JsonError),
     /// The tool returned an error, which is the [`source`](StdError::source).

@@ -97,19 +97,21 @@ impl RunLimits {
     }
 }
 
-/// Runs the calls of a choice at the same time, each as soon as it is ready, and returns one result for each call, in the order of the
-/// calls.
+/// Runs the calls of a choice at the same time, each as soon as it is ready, and returns one result for each call, in the
+/// order of the calls.
 ///
-/// It returns when the choice has ended and every tool is done. Nothing fails as a whole: a tool that panics, fails or takes too
-/// long, arguments that do not fit, and a name without a tool are results, with an error for the caller and a text for the model. So is a call that
-/// the end of the choice cut. Whether the answer itself is usable is the caller's decision: see [`Choice::finished`] and its finish reason.
-/// A choice without calls has no results, and neither have the calls that did not run before their choice was discarded.
+/// It returns when the choice has ended and every tool is done. Nothing fails as a whole: a tool that panics, fails or
+/// takes too long, arguments that do not fit, and a name without a tool are results, with an error for the caller and a
+/// text for the model. So is a call that the end of the choice cut. Whether the answer itself is usable is the caller's
+/// decision: see [`Choice::finished`] and its finish reason. A choice without calls has no results, and neither have the
+/// calls that did not run before their choice was discarded.
 ///
-/// If more of a call arrives after it was ready ([`JsonErrorKind::LateFragment`](crate::JsonErrorKind::LateFragment)), its tool is dropped, and that error is its result.
-/// A call that a server sent in both formats runs once (T37): a `function_call` is run at the end of the choice, unless it repeats a tool call.
+/// If more of a call arrives after it was ready ([`JsonErrorKind::LateFragment`](crate::JsonErrorKind::LateFragment)), its
+/// tool is dropped, and that error is its result. A call that a server sent in both formats runs once (T37): a
+/// `function_call` is run at the end of the choice, unless it repeats a tool call.
 ///
-/// The tools run inside of this future, on the task that polls it. A tool that computes for long, or blocks, delays the others unless it
-/// moves its work to a task of its own.
+/// The tools run inside of this future, on the task that polls it. A tool that computes for long, or blocks, delays the
+/// others unless it moves its work to a task of its own.
 ///
 /// # Cancel safety
 ///

@@ -180,8 +180,8 @@ impl SurrogateJoiner {
         held.next_back().map_or(own, |((_, text), _)| *text)
     }
 
-    /// Completes a fragment by the half that waits for it, and holds back the half that it ends with, unless it is a name. Returns
-    /// true if a half has no partner.
+    /// Completes a fragment by the half that waits for it, and holds back the half that it ends with, unless it is a name.
+    /// Returns true if a half has no partner.
     fn join(
         &mut self,
         key: (ChoiceIndex, TextId),

@@ -8,8 +8,8 @@ use crate::node::Node;
 pub(super) struct Citations {
     /// The name of the list; empty if `text` is something else.
     key: &'static str,
-    /// The entries of the list with commas in between, or the last metadata that is not only a list. One text, so that not more is
-    /// kept than has arrived, and its bytes are counted without a walk over the entries of all chunks.
+    /// The entries of the list with commas in between, or the last metadata that is not only a list. One text, so that not
+    /// more is kept than has arrived, and its bytes are counted without a walk over the entries of all chunks.
     text: String,
 }
 

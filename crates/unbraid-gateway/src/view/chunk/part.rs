@@ -18,8 +18,8 @@ const REASONING: [&str; 7] = [
     "reasoning_details",
 ];
 
-/// Removes everything from an entry's message but its role and one part. Returns whether the view shows the entry: it has one of the
-/// two, or a finish reason.
+/// Removes everything from an entry's message but its role and one part. Returns whether the view shows the entry: it has
+/// one of the two, or a finish reason.
 pub(super) fn keep(
     text: &[u8],
     entry: &Span,

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// What a JSON text is for a provider that expects an object; `None` for any other value, and for an object with an integer that a
-/// [`Value`] cannot hold.
+/// What a JSON text is for a provider that expects an object; `None` for any other value, and for an object with an integer
+/// that a [`Value`] cannot hold.
 pub(super) fn as_object(text: &str) -> Option<Value> {
     let object: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
     has_exact_integers(text).then_some(object)

@@ -68,8 +68,8 @@ impl Recorder {
         self
     }
 
-    /// Sets the bytes above which a stream ends as [`End::LimitExceeded`](crate::End::LimitExceeded). 256 MiB by default, as for a
-    /// completion.
+    /// Sets the bytes above which a stream ends as [`End::LimitExceeded`](crate::End::LimitExceeded). 256 MiB by default,
+    /// as for a completion.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;

@@ -1,10 +1,9 @@
-//! Waits for what is seldom ready without touching it each time that its task runs.
+//! `WakeGate`: waits for what is rarely ready without polling it each time that its task runs.
 //!
 //! A gateway has thousands of tasks, and the memory of one has left the caches when its next delta arrives. What such a task
 //! examines for each delta costs more than what it computes.
 
 use std::{
-    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,10 +11,8 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use tokio::time::{Instant, Sleep, sleep_until};
-
 /// Polls something only after it has woken this task.
-pub(crate) struct Seldom {
+pub(crate) struct WakeGate {
     flag: Arc<Flag>,
     /// Sets the flag.
     waker: Waker,
@@ -60,7 +57,7 @@ impl Wake for Flag {
     }
 }
 
-impl Default for Seldom {
+impl Default for WakeGate {
     fn default() -> Self {
         let flag = Arc::new(Flag {
             is_woken: AtomicBool::new(true),
@@ -74,7 +71,7 @@ impl Default for Seldom {
     }
 }
 
-impl Seldom {
+impl WakeGate {
     /// Calls `poll` if it has not been called yet, was ready, or has woken the task since it was pending.
     pub(crate) fn poll<T>(
         &mut self,
@@ -101,45 +98,6 @@ impl Seldom {
     }
 }
 
-/// A timer that is created once, and polled only after its time.
-#[derive(Default)]
-pub(crate) struct Timer {
-    sleep: Option<Pin<Box<Sleep>>>,
-    /// When it fires, and which task it wakes.
-    armed: Option<(Instant, Waker)>,
-}
-
-impl Timer {
-    /// Waits until a time, which may be another one at each call. The task is woken then, or earlier.
-    pub(crate) fn poll_until(
-        &mut self,
-        cx: &mut Context<'_>,
-        until: Instant,
-        now: Instant,
-    ) -> Poll<()> {
-        if until <= now {
-            return Poll::Ready(());
-        }
-        // A timer that fires too early is set again. Setting it for each event would cost more than that.
-        if let Some((at, task)) = &self.armed
-            && (now < *at && *at <= until)
-            && task.will_wake(cx.waker())
-        {
-            return Poll::Pending;
-        }
-        let sleep = self
-            .sleep
-            .get_or_insert_with(|| Box::pin(sleep_until(until)));
-        if sleep.deadline() > until || sleep.deadline() <= now {
-            sleep.as_mut().reset(until);
-        }
-        // Without a budget: a poll that is refused would arm nothing.
-        let polled = Pin::new(&mut tokio::task::unconstrained(sleep.as_mut())).poll(cx);
-        self.armed = Some((sleep.deadline(), cx.waker().clone()));
-        polled
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{cell::Cell, future::poll_fn, sync::atomic::AtomicUsize, time::Duration};
@@ -161,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_that_wakes_is_lost() {
         let (sender, mut received) = mpsc::unbounded();
-        let mut seldom = Seldom::default();
+        let mut gate = WakeGate::default();
         let sends = tokio::spawn(async move {
             for number in 0..1000 {
                 sender.unbounded_send(number).unwrap();
@@ -171,7 +129,7 @@ mod tests {
             }
         });
         for number in 0..1000 {
-            let next = poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx)));
+            let next = poll_fn(|cx| gate.poll(cx, |cx| received.poll_next_unpin(cx)));
             let next = timeout(Duration::from_secs(10), next).await;
             assert_eq!(next.expect("a wake-up was lost"), Some(number));
         }
@@ -190,10 +148,10 @@ mod tests {
             }
         });
         let reads = tokio::spawn(async move {
-            let mut seldom = Seldom::default();
+            let mut gate = WakeGate::default();
             let mut next = 0;
             while let Some(number) =
-                poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx))).await
+                poll_fn(|cx| gate.poll(cx, |cx| received.poll_next_unpin(cx))).await
             {
                 assert_eq!(number, next);
                 next += 1;
@@ -211,18 +169,18 @@ mod tests {
         let wakes = Arc::new(Count::default());
         let task = Waker::from(Arc::clone(&wakes));
         let mut cx = Context::from_waker(&task);
-        let mut seldom = Seldom::default();
+        let mut gate = WakeGate::default();
         let mut inner = None;
-        let pending = seldom.poll(&mut cx, |cx| {
+        let pending = gate.poll(&mut cx, |cx| {
             inner = Some(cx.waker().clone());
             Poll::<()>::Pending
         });
         assert!(pending.is_pending());
-        seldom.flag.is_woken.store(true, Ordering::Release);
-        assert!(seldom.poll(&mut cx, |_| Poll::Ready(())).is_ready());
-        assert!(seldom.poll(&mut cx, |_| Poll::<()>::Pending).is_pending());
-        seldom.flag.wake_task();
-        let polled = seldom.poll(&mut cx, |_| -> Poll<()> { panic!("the flag is not set") });
+        gate.flag.is_woken.store(true, Ordering::Release);
+        assert!(gate.poll(&mut cx, |_| Poll::Ready(())).is_ready());
+        assert!(gate.poll(&mut cx, |_| Poll::<()>::Pending).is_pending());
+        gate.flag.wake_task();
+        let polled = gate.poll(&mut cx, |_| -> Poll<()> { panic!("the flag is not set") });
         assert!(polled.is_pending());
         let before = wakes.0.load(Ordering::Relaxed);
         inner.unwrap().wake();
@@ -232,10 +190,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn other_wake_ups_of_the_task_do_not_poll() {
         let polls = Cell::new(0);
-        let mut seldom = Seldom::default();
+        let mut gate = WakeGate::default();
         let mut slow = Box::pin(sleep(Duration::from_secs(100)));
         let waits = poll_fn(|cx| {
-            seldom.poll(cx, |cx| {
+            gate.poll(cx, |cx| {
                 polls.set(polls.get() + 1);
                 slow.poll_unpin(cx)
             })
@@ -252,49 +210,15 @@ mod tests {
     #[tokio::test]
     async fn another_task_that_polls_is_woken() {
         let (sender, mut received) = mpsc::unbounded();
-        let mut seldom = Seldom::default();
-        let first = poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx)));
+        let mut gate = WakeGate::default();
+        let first = poll_fn(|cx| gate.poll(cx, |cx| received.poll_next_unpin(cx)));
         assert_eq!(first.now_or_never(), None);
         let next = tokio::spawn(async move {
-            poll_fn(|cx| seldom.poll(cx, |cx| received.poll_next_unpin(cx))).await
+            poll_fn(|cx| gate.poll(cx, |cx| received.poll_next_unpin(cx))).await
         });
         tokio::task::yield_now().await;
         sender.unbounded_send(1).unwrap();
         let next = timeout(Duration::from_secs(10), next).await;
         assert_eq!(next.expect("the task sleeps").unwrap(), Some(1));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_timer_fires_at_the_last_time_that_it_was_given() {
-        let secs = Duration::from_secs;
-        let mut timer = Timer::default();
-        let started = Instant::now();
-        let mut events = 0;
-        let mut next_event = Box::pin(sleep(secs(3)));
-        // Each event moves the time, as a read moves the end of a silence.
-        let mut last = started;
-        poll_fn(|cx| {
-            while events < 4 && next_event.poll_unpin(cx).is_ready() {
-                events += 1;
-                last = Instant::now();
-                next_event.as_mut().reset(last + secs(3));
-            }
-            loop {
-                let now = Instant::now();
-                std::task::ready!(timer.poll_until(cx, last + secs(5), now));
-                if last + secs(5) <= Instant::now() {
-                    return Poll::Ready(());
-                }
-            }
-        })
-        .await;
-        assert_eq!(events, 4);
-        assert_eq!(started.elapsed().as_secs(), 4 * 3 + 5);
-        // An earlier time counts as well.
-        let now = Instant::now();
-        let far = poll_fn(|cx| timer.poll_until(cx, now + secs(100), Instant::now()));
-        assert_eq!(far.now_or_never(), None);
-        poll_fn(|cx| timer.poll_until(cx, now + secs(1), Instant::now())).await;
-        assert_eq!(now.elapsed().as_secs(), 1);
     }
 }
