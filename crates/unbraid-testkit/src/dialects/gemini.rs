@@ -232,7 +232,7 @@ fn set(root: &mut Value, piece: &Value) {
     let number = &piece["numberValue"];
     let boolean = &piece["boolValue"];
     *target = if let Some(more) = piece["stringValue"].as_str() {
-        // Recordings never set a string twice, so a second value continues the first.
+        // A string is continued until it ends, and never set twice.
         json!(format!("{}{more}", target.as_str().unwrap_or_default()))
     } else if !number.is_null() {
         number.clone()
