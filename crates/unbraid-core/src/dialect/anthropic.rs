@@ -5,7 +5,7 @@ mod delta;
 
 use super::{
     blocks::{Block, Blocks},
-    calls::Calls,
+    calls::{Calls, Stopped},
     continuation::{Continuation, Place},
     reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
 };
@@ -18,6 +18,8 @@ const CHOICE: u32 = 0;
 #[derive(Default)]
 pub(crate) struct Anthropic {
     has_started: bool,
+    /// Whether the start of the message was read.
+    has_head: bool,
     /// Whether a block or a reason came, so that another message is not a repetition (A11).
     has_content: bool,
     blocks: Blocks,
@@ -51,7 +53,7 @@ impl DialectReader for Anthropic {
             "content_block_stop" => {
                 let index = self.index(node);
                 if let Some(block) = self.blocks.remove(index) {
-                    self.close(block, output);
+                    self.close(index, block, output);
                 }
             }
             "message_delta" => self.message_delta(node, output),
@@ -110,7 +112,10 @@ impl Anthropic {
     }
 
     fn message_start<'a>(&mut self, message: &Node<'a>, output: &mut Output<'a>) {
-        if self.has_started {
+        // Without any start before it, it is not another one, even if the first events of the blocks came earlier.
+        let has_ended = self.reason.is_some() || self.has_finished;
+        let is_late = self.has_content && !self.has_head && !has_ended;
+        if self.has_started && !is_late {
             if self.has_content {
                 // A retry that was spliced into the stream is another answer (A11).
                 output.malformed = Some("a second message begins inside the first one");
@@ -123,14 +128,18 @@ impl Anthropic {
             return;
         }
         self.has_started = true;
+        self.has_head = true;
         let update = output.choice(CHOICE);
         update.id = text(message, "id");
         update.model = text(message, "model");
         update.role = text(message, "role");
+        if is_late {
+            output.warn("A11", "the message was started after its content");
+        }
         for (position, block) in (0..).zip(entries(message.get("content"))) {
             self.block_start(position, block, output);
             if let Some(block) = self.blocks.remove(position) {
-                self.close(block, output);
+                self.close(position, block, output);
             }
         }
         self.stop_fields(message, output);
@@ -199,16 +208,22 @@ impl Anthropic {
 
     /// Closes the blocks whose stops are missing (A12).
     fn close_all(&mut self, output: &mut Output<'_>) {
-        for block in self.blocks.take() {
-            self.close(block, output);
+        for (index, block) in self.blocks.take() {
+            self.close(index, block, output);
         }
     }
 
-    fn close(&mut self, block: Block, output: &mut Output<'_>) {
+    fn close(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
         match block {
-            Block::Text => {}
-            Block::Call(call) => self.calls.close(CHOICE, call, output),
+            Block::Text | Block::Dropped => {}
+            Block::Call(mut call) => {
+                self.calls.close(CHOICE, &mut call, output);
+                self.blocks.stopped(index, Stopped::Call(call));
+            }
             Block::Object { list, object, .. } => {
+                if list != THINKING {
+                    self.blocks.stopped(index, Stopped::Object);
+                }
                 // Thinking without a signature is only text, which is in the reasoning.
                 if list != THINKING || object.has("signature") || object.has("data") {
                     output.entry(CHOICE, list, &object.to_json());

@@ -100,10 +100,10 @@ impl Responses {
     /// The calls are complete: those without arguments have none.
     fn finish_calls(&mut self, reason: &str, output: &mut Output<'_>) {
         for item in std::mem::take(&mut self.items) {
-            if let ItemKind::Call(call) = item.kind
+            if let ItemKind::Call(mut call) = item.kind
                 && !item.is_custom
             {
-                self.calls.close(CHOICE, call, output);
+                self.calls.close(CHOICE, &mut call, output);
             }
         }
         self.calls.finish(CHOICE, reason, output);
