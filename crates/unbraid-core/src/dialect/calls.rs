@@ -122,6 +122,12 @@ impl Call {
             return;
         };
         self.initial = None;
+        if self.arguments.is_ahead() {
+            if self.arguments.repeats(&piece) {
+                return;
+            }
+            output.warn("D13", "a complete value differs from its fragments");
+        }
         self.arguments.push(&piece);
         output.arguments(choice, self.ordinal, Some(piece));
     }
@@ -145,7 +151,9 @@ impl Call {
             Rest::Nothing => {}
             Rest::Missing(rest) => {
                 let rest = rest.into_owned();
-                self.append(choice, Some(rest), output);
+                self.arguments.push(&rest);
+                self.arguments.note_ahead(&rest);
+                output.arguments(choice, self.ordinal, Some(rest));
             }
             Rest::Differs => {
                 output.warn("D13", "a complete value differs from its fragments");

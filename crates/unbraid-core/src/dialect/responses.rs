@@ -199,6 +199,12 @@ impl Responses {
             return;
         }
         if let Some(seen) = item.seen(lane, item::part_of(node)) {
+            if seen.is_ahead() {
+                if seen.repeats(&piece) {
+                    return;
+                }
+                output.warn("D13", "a complete value differs from its fragments");
+            }
             seen.push(&piece);
         }
         self.arrived.note(lane);

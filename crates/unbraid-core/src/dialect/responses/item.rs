@@ -56,6 +56,8 @@ pub(super) enum ReasoningKind {
 pub(super) struct Key<'a> {
     index: Option<i64>,
     id: Option<Cow<'a, str>>,
+    /// The id of a call, if the event has it.
+    call_id: Option<Cow<'a, str>>,
     /// Whether only the index counts.
     is_exact: bool,
 }
@@ -66,6 +68,7 @@ impl<'a> Key<'a> {
         Self {
             index: event.get("output_index").and_then(Node::as_i64_lenient),
             id: text(event, "item_id"),
+            call_id: text(event, "call_id"),
             is_exact: false,
         }
     }
@@ -74,6 +77,7 @@ impl<'a> Key<'a> {
     pub(super) fn of_item(event: &Node<'a>, item: &Node<'a>) -> Self {
         Self {
             id: text(item, "id").or_else(|| text(event, "item_id")),
+            call_id: text(item, "call_id"),
             ..Self::of_event(event)
         }
     }
@@ -83,6 +87,7 @@ impl<'a> Key<'a> {
         Self {
             index: Some(position),
             id: None,
+            call_id: None,
             is_exact: true,
         }
     }
@@ -118,17 +123,21 @@ impl Item {
     }
 
     /// Whether the call of the final output with these properties may be this one: it has the same id as an item, or the same
-    /// name, and its arguments are those that have arrived, if any have.
+    /// name, and its arguments are those that have arrived, if any have. A call without a name is known by its arguments.
     pub(super) fn may_be_call(&self, id: Option<&str>, name: Option<&str>, whole: &str) -> bool {
         let ItemKind::Call(call) = &self.kind else {
             return false;
         };
         let arrived = &call.arguments;
         let has_id = id.is_some() && self.id.as_deref() == id;
-        let is_equal = name.is_some()
-            && self.name.as_deref() == name
-            && (arrived.is_empty() || arrived.rest(whole) == Rest::Nothing);
-        has_id || is_equal
+        let is_equal = match self.name.as_deref() {
+            Some(known) => Some(known) == name && arrived.is_empty(),
+            None => false,
+        };
+        let has_arrived = !arrived.is_empty()
+            && arrived.rest(whole) == Rest::Nothing
+            && (self.name.is_none() || self.name.as_deref() == name);
+        has_id || is_equal || has_arrived
     }
 
     /// Whether reasoning of this kind came first.
@@ -203,14 +212,19 @@ impl Responses {
         self.items.len() - 1
     }
 
-    /// By the index; by the id if there is none; else the latest item of the kind that is not complete (P05, P06).
+    /// By the index; by the id or that of the call if there is none; else the latest item of the kind that is not complete, and
+    /// that is not another call (P05, P06).
     ///
     /// An item that was opened by an event without an index may be completed by one with an index.
     fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
         let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
         let has_id = |item: &Item| key.id.is_some() && item.id.as_deref() == key.id.as_deref();
+        let call_id = key.call_id.as_deref();
+        let has_call_id = |item: &Item| call_id.is_some() && item.call_id.as_deref() == call_id;
         let is_same = |item: &Item| {
-            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind) && !item.is_done
+            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
+                && !item.is_done
+                && (call_id.is_none() || item.call_id.is_none() || has_call_id(item))
         };
         let by_index = rposition(&|item| item.index == key.index);
         if key.is_exact {
@@ -219,9 +233,12 @@ impl Responses {
         if key.index.is_some() {
             return by_index
                 .or_else(|| rposition(&|item| item.index.is_none() && has_id(item)))
+                .or_else(|| rposition(&|item| item.index.is_none() && has_call_id(item)))
                 .or_else(|| rposition(&|item| item.index.is_none() && is_same(item)));
         }
-        rposition(&has_id).or_else(|| rposition(&is_same))
+        rposition(&has_id)
+            .or_else(|| rposition(&has_call_id))
+            .or_else(|| rposition(&is_same))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Arrived, CHOICE, Responses,
     item::{Item, ItemKind, Key},
-    whole::{ItemType, item_type},
+    whole::{ItemType, complete_header, item_type},
 };
 use crate::{
     dialect::reader::{Lane, Output, arguments_of, entries, raw, reason_of, text},
@@ -149,11 +149,14 @@ impl Responses {
         Some(at)
     }
 
-    /// Completes a streamed call of which no arguments arrived.
+    /// Completes a streamed call of which no arguments, or no name or id arrived.
     fn fill_call<'a>(&mut self, at: usize, item: &Node<'a>, output: &mut Output<'a>) {
         let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
-        if let Some(known) = self.items.get_mut(at)
-            && let ItemKind::Call(call) = &mut known.kind
+        let Some(known) = self.items.get_mut(at) else {
+            return;
+        };
+        complete_header(known, item, output);
+        if let ItemKind::Call(call) = &mut known.kind
             && call.arguments.is_empty()
         {
             call.append(CHOICE, whole, output);
