@@ -3,6 +3,8 @@
 mod block;
 mod delta;
 
+use std::borrow::Cow;
+
 use super::{
     blocks::{Block, Blocks},
     calls::{Calls, Stopped},
@@ -26,6 +28,9 @@ pub(crate) struct Anthropic {
     calls: Calls,
     /// The last stop reason, until the event after it (A03, A17).
     reason: Option<String>,
+    /// The stop reason of the start (A10). Where blocks follow it, it says nothing before the end mark.
+    early_reason: Option<String>,
+    has_blocks_after_start: bool,
     /// Whether the reason was reported, so that nothing more belongs to the choice.
     has_finished: bool,
     has_usage: bool,
@@ -89,7 +94,8 @@ impl DialectReader for Anthropic {
         for call in self.blocks.calls() {
             call.flush(CHOICE, output); // the start brought all of its arguments
         }
-        let Some(reason) = self.reason.take() else {
+        let early = self.early_reason.take_if(|_| !self.has_blocks_after_start);
+        let Some(reason) = self.reason.take().or(early) else {
             return;
         };
         self.close_all(output);
@@ -142,14 +148,18 @@ impl Anthropic {
                 self.close(position, block, output);
             }
         }
-        self.stop_fields(message, output);
+        self.has_blocks_after_start = is_late;
+        self.early_reason = self.stop_fields(message, output);
         self.usage(message, output);
     }
 
     fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
         if let Some(delta) = node.get("delta") {
-            self.stop_fields(delta, output);
+            if let Some(reason) = self.stop_fields(delta, output) {
+                self.has_content = true;
+                self.reason = Some(reason);
+            }
             self.usage(delta, output); // where the API had it at first
         }
         self.other_fields(node, &["type", "delta", "usage"], output);
@@ -157,11 +167,7 @@ impl Anthropic {
     }
 
     /// Reads the reason, and what else describes the end of the message.
-    fn stop_fields<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
-        if let Some(reason) = reason_of(node.get("stop_reason")) {
-            self.has_content = true;
-            self.reason = Some(reason.into_owned());
-        }
+    fn stop_fields<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> Option<String> {
         const KNOWN: [&str; 7] = [
             "id",
             "type",
@@ -172,6 +178,7 @@ impl Anthropic {
             "usage",
         ];
         self.other_fields(node, &KNOWN, output);
+        reason_of(node.get("stop_reason")).map(Cow::into_owned)
     }
 
     fn other_fields<'a>(&mut self, node: &Node<'a>, known: &[&str], output: &mut Output<'a>) {
@@ -190,6 +197,7 @@ impl Anthropic {
 
     fn message_stop<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
+        self.has_blocks_after_start = false;
         self.finish(true, output);
         if !self.has_usage {
             output.usage(node.get(BEDROCK_METRICS));
@@ -236,6 +244,7 @@ impl Anthropic {
     fn ensure_started(&mut self) {
         self.has_started = true;
         self.has_content = true;
+        self.has_blocks_after_start = true;
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
     let mut choice = Choice::default();
     let mut blocks: Vec<Block> = Vec::new();
     let mut order: Vec<(usize, Value)> = Vec::new();
+    let mut early: Option<(String, usize)> = None;
     let (mut started, mut has_head, mut has_content, mut done) = (false, false, false, false);
     for wire in values {
         let value = &wire.value;
@@ -65,10 +66,9 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                     });
                 }
                 merge(&mut answer.usage, &message["usage"]);
-                if let Some(reason) = reason(&message["stop_reason"]) {
-                    choice.finish_reason = Some(reason);
-                    has_content = true;
-                }
+                // A10: before the end mark it counts only if no block follows.
+                let count = if is_late { usize::MAX } else { blocks.len() };
+                early = reason(&message["stop_reason"]).map(|reason| (reason, count));
                 done = kind == "message";
             }
             "content_block_start" => {
@@ -138,6 +138,10 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
             }
             _ => {}
         }
+    }
+    let is_whole = |count: usize| done || (blocks.len() == count && order.len() == count);
+    if let Some((reason, _)) = early.filter(|(_, count)| is_whole(*count)) {
+        choice.finish_reason.get_or_insert(reason);
     }
     for (at, delta) in &order {
         texts(&mut choice, &blocks[*at].start, delta);
