@@ -133,7 +133,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 done = true;
             }
             // D16: kept, if it is an event of this dialect.
-            _ if started && value["type"].is_string() && kind != "ping" => {
+            _ if started && value["type"].is_string() && !matches!(kind, "ping" | "keepalive") => {
                 choice.list("content_parts", value.clone());
             }
             _ => {}
