@@ -85,6 +85,10 @@ impl Responses {
                 Some(at) => self.fill_call(at, item, output),
                 None if item.get("call_id").is_some() || !arrived.calls => {
                     self.whole_item(&key, item, output);
+                    // It was not streamed, so an equal call after it is another one.
+                    if let Some(known) = self.items.last_mut() {
+                        known.is_in_output = true;
+                    }
                 }
                 None => {}
             },
