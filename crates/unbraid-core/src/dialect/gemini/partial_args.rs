@@ -176,6 +176,11 @@ impl Tree {
     }
 }
 
+/// Whether a piece adds nothing to a string, or begins an empty one.
+pub(super) fn is_empty(piece: &Node<'_>) -> bool {
+    matches!(value_of(piece), Some(Tree::Text { text, .. }) if text.is_empty())
+}
+
 /// The value of a piece.
 fn value_of(piece: &Node<'_>) -> Option<Tree> {
     let is_open = piece.get("willContinue").and_then(Node::as_bool) == Some(true);
