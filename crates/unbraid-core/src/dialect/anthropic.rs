@@ -11,7 +11,7 @@ use super::{
     continuation::{Continuation, Place},
     reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
 };
-use crate::node::Node;
+use crate::{limits::MAX_NAME_BYTES, node::Node};
 
 /// The only choice of a message.
 const CHOICE: u32 = 0;
@@ -22,6 +22,12 @@ pub(crate) struct Anthropic {
     has_started: bool,
     /// Whether the start of the message was read.
     has_head: bool,
+    /// The id of the message, by which a start that is repeated after content is recognized.
+    id: Option<String>,
+    /// Whether such a start came. A block that comes again after it shows that the message begins anew.
+    is_repeated: bool,
+    /// The highest index of a block.
+    last_index: Option<i64>,
     /// Whether a block or a reason came, so that another message is not a repetition (A11).
     has_content: bool,
     blocks: Blocks,
@@ -122,9 +128,10 @@ impl Anthropic {
         let has_ended = self.reason.is_some() || self.has_finished;
         let is_late = self.has_content && !self.has_head && !has_ended;
         if self.has_started && !is_late {
-            if self.has_content {
-                // A retry that was spliced into the stream is another answer (A11).
-                output.malformed = Some("a second message begins inside the first one");
+            let id = text(message, "id").filter(|_| !has_ended);
+            self.is_repeated = id.is_some() && self.id.as_deref() == id.as_deref();
+            if self.has_content && !self.is_repeated {
+                self.second_message(output);
             } else {
                 output.warn(
                     "A11",
@@ -137,6 +144,10 @@ impl Anthropic {
         self.has_head = true;
         let update = output.choice(CHOICE);
         update.id = text(message, "id");
+        let id = update.id.as_deref();
+        self.id = id
+            .filter(|id| id.len() <= MAX_NAME_BYTES)
+            .map(str::to_owned);
         update.model = text(message, "model");
         update.role = text(message, "role");
         if is_late {
@@ -151,6 +162,11 @@ impl Anthropic {
         self.has_blocks_after_start = is_late;
         self.early_reason = self.stop_fields(message, output);
         self.usage(message, output);
+    }
+
+    /// A retry that was spliced into the stream is another answer (A11).
+    fn second_message(&self, output: &mut Output<'_>) {
+        output.malformed = Some("a second message begins inside the first one");
     }
 
     fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {

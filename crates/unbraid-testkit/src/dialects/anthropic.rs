@@ -26,6 +26,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
     let mut blocks: Vec<Block> = Vec::new();
     let mut order: Vec<(usize, Value)> = Vec::new();
     let mut early: Option<(String, usize)> = None;
+    let (mut id, mut repeated) = (None, false);
     let (mut started, mut has_head, mut has_content, mut done) = (false, false, false, false);
     for wire in values {
         let value = &wire.value;
@@ -41,13 +42,16 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
             "message_start" | "message" => {
                 // A11: after content it is another message, unless no other one had started.
                 let is_late = has_content && !has_head && choice.finish_reason.is_none();
+                let own_id = value["message"]["id"].as_str();
                 if started && !is_late {
-                    if has_content {
+                    repeated = own_id.is_some() && own_id == id && choice.finish_reason.is_none();
+                    if has_content && !repeated {
                         answer.malformed = true;
                         break;
                     }
                     continue;
                 }
+                id = own_id;
                 (started, has_head) = (true, true);
                 let message = if kind == "message" {
                     value
@@ -74,6 +78,10 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
             "content_block_start" => {
                 (started, has_content) = (true, true);
                 let index = value["index"].as_i64().unwrap_or_default();
+                if repeated && blocks.iter().any(|block| block.index >= index) {
+                    answer.malformed = true; // A11: it begins anew.
+                    break;
+                }
                 let start = &value["content_block"];
                 let is_it = |block: &&mut Block| block.index == index && block.is_open;
                 let known = blocks.iter_mut().rev().find(is_it);

@@ -22,6 +22,9 @@ impl Anthropic {
         output: &mut Output<'a>,
     ) {
         self.ensure_started();
+        if self.is_repeated && self.last_index.is_some_and(|last| index <= last) {
+            return self.second_message(output);
+        }
         let kind = text(block, "type");
         if kind.as_deref() == Some("tool_use") && self.call_restart(index, block, output) {
             return;
@@ -190,6 +193,7 @@ impl Anthropic {
     }
 
     fn insert(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
+        self.last_index = self.last_index.max(Some(index));
         if let Some((oldest, block)) = self.blocks.insert(index, block) {
             self.close(oldest, block, output);
         }
