@@ -145,18 +145,20 @@ impl Call {
         }
     }
 
-    /// Compares the complete arguments with the fragments, and reports what was lost (D13).
-    pub(crate) fn complete(&mut self, choice: u32, whole: &str, output: &mut Output<'_>) {
+    /// Compares the complete arguments with the fragments, and reports what was lost (D13); true if something was.
+    pub(crate) fn complete(&mut self, choice: u32, whole: &str, output: &mut Output<'_>) -> bool {
         match self.arguments.rest(whole) {
-            Rest::Nothing => {}
+            Rest::Nothing => false,
             Rest::Missing(rest) => {
                 let rest = rest.into_owned();
                 self.arguments.push(&rest);
                 self.arguments.note_ahead(&rest);
                 output.arguments(choice, self.ordinal, Some(rest));
+                true
             }
             Rest::Differs => {
                 output.warn("D13", "a complete value differs from its fragments");
+                false
             }
         }
     }

@@ -78,6 +78,11 @@ impl Seen {
         rest
     }
 
+    /// No fragments are expected any more that repeat a whole text before them.
+    pub(crate) fn forget_ahead(&mut self) {
+        self.ahead = String::new();
+    }
+
     /// Keeps the end of a whole text, which fragments that it has overtaken will repeat.
     pub(crate) fn note_ahead(&mut self, rest: &Fragment<'_>) {
         if rest.low.is_none() && self.ahead.len() + rest.text.len() <= MAX_AHEAD {

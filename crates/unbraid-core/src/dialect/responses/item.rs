@@ -15,6 +15,8 @@ use crate::{
 
 /// One item, as far as later events refer to it.
 pub(super) struct Item {
+    /// Its ordinal among all items.
+    ordinal: u64,
     /// Its `output_index`, which is a key (P05).
     index: Option<i64>,
     /// Its id, which is the key only where there is no index (P06).
@@ -113,6 +115,10 @@ impl ReasoningKind {
 }
 
 impl Item {
+    pub(super) fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
     /// Whether this is its `output_index`.
     pub(super) fn has_index(&self, index: i64) -> bool {
         self.index == Some(index)
@@ -138,6 +144,18 @@ impl Item {
             && arrived.rest(whole) == Rest::Nothing
             && (self.name.is_none() || self.name.as_deref() == name);
         has_id || is_equal || has_arrived
+    }
+
+    /// Forgets what complete values have brought of its texts, except one.
+    fn forget_ahead(&mut self, except: Option<(Lane, i64)>) {
+        for (lane, part, seen) in &mut self.texts {
+            if except != Some((*lane, *part)) {
+                seen.forget_ahead();
+            }
+        }
+        if let ItemKind::Call(call) = &mut self.kind {
+            call.arguments.forget_ahead();
+        }
     }
 
     /// Whether reasoning of this kind came first.
@@ -181,6 +199,19 @@ impl Responses {
         Some(item)
     }
 
+    /// Notes that a complete value has brought a part of the text of an item, or of its arguments.
+    pub(super) fn note_ahead(&mut self, ordinal: u64, text: Option<(Lane, i64)>) {
+        if let Some(before) = self.ahead.replace(ordinal) {
+            let except = text.filter(|_| before == ordinal);
+            let is_it = |item: &&mut Item| item.ordinal == before;
+            if let Some(item) = self.items.iter_mut().rev().find(is_it)
+                && (before != ordinal || text.is_some())
+            {
+                item.forget_ahead(except);
+            }
+        }
+    }
+
     /// The call of an event.
     pub(super) fn call(&mut self, key: &Key<'_>) -> Option<&mut Item> {
         let item = self.item(key, ItemKind::Call(Call::default()))?;
@@ -195,7 +226,9 @@ impl Responses {
         if self.items.len() >= MAX_ENTRIES {
             self.items.remove(0);
         }
+        self.opened += 1;
         self.items.push(Item {
+            ordinal: self.opened,
             index: None,
             id: None,
             kind,

@@ -155,9 +155,11 @@ impl Responses {
         if !item.accepts(kind) {
             return;
         }
+        let ordinal = item.ordinal();
         match item.seen(lane, part).map(|seen| seen.complete(whole)) {
             Some(Rest::Nothing) | None => {}
             Some(Rest::Missing(rest)) => {
+                self.note_ahead(ordinal, Some((lane, part)));
                 self.arrived.note(lane);
                 output.text(CHOICE, lane, Some(rest.into_owned()));
             }
@@ -326,10 +328,15 @@ impl Responses {
         whole: Option<Fragment<'_>>,
         output: &mut Output<'_>,
     ) {
-        if let Some(ItemKind::Call(call)) = self.call(key).map(|item| &mut item.kind)
+        let Some(known) = self.call(key) else {
+            return;
+        };
+        let ordinal = known.ordinal();
+        if let ItemKind::Call(call) = &mut known.kind
             && let Some(whole) = whole
+            && call.complete(CHOICE, &whole.text, output)
         {
-            call.complete(CHOICE, &whole.text, output);
+            self.note_ahead(ordinal, None);
         }
     }
 
