@@ -127,6 +127,8 @@ impl Decoder {
             self.end_in_dialect(true, emitter);
             // After the dialect has ended, so that what it held back comes before the error.
             output.stream().error = Some(dialect::raw(node));
+        } else if is_keep_alive(&WireEvent { name: None, node }) {
+            reader.keep_alive(&mut output);
         } else if !reader.read(&event, &mut output)
             && !is_keep_alive(&event)
             && !std::mem::replace(has_foreign, true)

@@ -6,6 +6,7 @@ use super::{DecodePath, Decoder, Emitter, lenient, strict, updates::drop_long_na
 use crate::{
     Update,
     depth::is_deeper_than,
+    dialect::{self, WireEvent},
     frame::{Frame, FrameKind},
     node::{self, Node},
 };
@@ -37,12 +38,28 @@ impl Decoder {
         // These two names mean the same in every dialect. Any other is read by the dialect of the stream.
         match frame.event {
             Some(b"error") => self.error_event(text, emitter),
-            Some(b"ping") => {
+            Some(b"ping") if self.is_ping(text) => {
                 emitter.is_chunk = true; // S16
                 self.keep_alive_in_dialect(emitter);
                 true
             }
             _ => self.payload(text, emitter) || self.salvage_unless_strict(text, emitter),
+        }
+    }
+
+    /// Whether the data of an event named `ping` is nothing but one. What its data says takes precedence (D09): proxies that add
+    /// the name without an empty line after it give it to the next event.
+    fn is_ping(&self, text: &str) -> bool {
+        let trimmed = text.trim();
+        match node::read(trimmed, self.max_depth) {
+            Ok(node) => {
+                let event = WireEvent {
+                    name: None,
+                    node: &node,
+                };
+                dialect::identify(&event).is_none()
+            }
+            Err(_) => !trimmed.contains('\n'),
         }
     }
 

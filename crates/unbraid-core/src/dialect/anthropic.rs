@@ -3,13 +3,15 @@
 mod block;
 mod delta;
 
+use std::borrow::Cow;
+
 use super::{
     blocks::{Block, Blocks},
-    calls::Calls,
+    calls::{Calls, Stopped},
     continuation::{Continuation, Place},
     reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
 };
-use crate::node::Node;
+use crate::{limits::MAX_NAME_BYTES, node::Node};
 
 /// The only choice of a message.
 const CHOICE: u32 = 0;
@@ -18,12 +20,23 @@ const CHOICE: u32 = 0;
 #[derive(Default)]
 pub(crate) struct Anthropic {
     has_started: bool,
+    /// Whether the start of the message was read.
+    has_head: bool,
+    /// The id of the message, by which a start that is repeated after content is recognized.
+    id: Option<String>,
+    /// Whether such a start came. A block that comes again after it shows that the message begins anew.
+    is_repeated: bool,
+    /// The highest index of a block.
+    last_index: Option<i64>,
     /// Whether a block or a reason came, so that another message is not a repetition (A11).
     has_content: bool,
     blocks: Blocks,
     calls: Calls,
     /// The last stop reason, until the event after it (A03, A17).
     reason: Option<String>,
+    /// The stop reason of the start (A10). Where blocks follow it, it says nothing before the end mark.
+    early_reason: Option<String>,
+    has_blocks_after_start: bool,
     /// Whether the reason was reported, so that nothing more belongs to the choice.
     has_finished: bool,
     has_usage: bool,
@@ -51,7 +64,7 @@ impl DialectReader for Anthropic {
             "content_block_stop" => {
                 let index = self.index(node);
                 if let Some(block) = self.blocks.remove(index) {
-                    self.close(block, output);
+                    self.close(index, block, output);
                 }
             }
             "message_delta" => self.message_delta(node, output),
@@ -87,7 +100,8 @@ impl DialectReader for Anthropic {
         for call in self.blocks.calls() {
             call.flush(CHOICE, output); // the start brought all of its arguments
         }
-        let Some(reason) = self.reason.take() else {
+        let early = self.early_reason.take_if(|_| !self.has_blocks_after_start);
+        let Some(reason) = self.reason.take().or(early) else {
             return;
         };
         self.close_all(output);
@@ -110,10 +124,14 @@ impl Anthropic {
     }
 
     fn message_start<'a>(&mut self, message: &Node<'a>, output: &mut Output<'a>) {
-        if self.has_started {
-            if self.has_content {
-                // A retry that was spliced into the stream is another answer (A11).
-                output.malformed = Some("a second message begins inside the first one");
+        // Without any start before it, it is not another one, even if the first events of the blocks came earlier.
+        let has_ended = self.reason.is_some() || self.has_finished;
+        let is_late = self.has_content && !self.has_head && !has_ended;
+        if self.has_started && !is_late {
+            let id = text(message, "id").filter(|_| !has_ended);
+            self.is_repeated = id.is_some() && self.id.as_deref() == id.as_deref();
+            if self.has_content && !self.is_repeated {
+                self.second_message(output);
             } else {
                 output.warn(
                     "A11",
@@ -123,24 +141,41 @@ impl Anthropic {
             return;
         }
         self.has_started = true;
+        self.has_head = true;
         let update = output.choice(CHOICE);
         update.id = text(message, "id");
+        let id = update.id.as_deref();
+        self.id = id
+            .filter(|id| id.len() <= MAX_NAME_BYTES)
+            .map(str::to_owned);
         update.model = text(message, "model");
         update.role = text(message, "role");
+        if is_late {
+            output.warn("A11", "the message was started after its content");
+        }
         for (position, block) in (0..).zip(entries(message.get("content"))) {
             self.block_start(position, block, output);
             if let Some(block) = self.blocks.remove(position) {
-                self.close(block, output);
+                self.close(position, block, output);
             }
         }
-        self.stop_fields(message, output);
+        self.has_blocks_after_start = is_late;
+        self.early_reason = self.stop_fields(message, output);
         self.usage(message, output);
+    }
+
+    /// A retry that was spliced into the stream is another answer (A11).
+    fn second_message(&self, output: &mut Output<'_>) {
+        output.malformed = Some("a second message begins inside the first one");
     }
 
     fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
         if let Some(delta) = node.get("delta") {
-            self.stop_fields(delta, output);
+            if let Some(reason) = self.stop_fields(delta, output) {
+                self.has_content = true;
+                self.reason = Some(reason);
+            }
             self.usage(delta, output); // where the API had it at first
         }
         self.other_fields(node, &["type", "delta", "usage"], output);
@@ -148,11 +183,7 @@ impl Anthropic {
     }
 
     /// Reads the reason, and what else describes the end of the message.
-    fn stop_fields<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
-        if let Some(reason) = reason_of(node.get("stop_reason")) {
-            self.has_content = true;
-            self.reason = Some(reason.into_owned());
-        }
+    fn stop_fields<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> Option<String> {
         const KNOWN: [&str; 7] = [
             "id",
             "type",
@@ -163,6 +194,7 @@ impl Anthropic {
             "usage",
         ];
         self.other_fields(node, &KNOWN, output);
+        reason_of(node.get("stop_reason")).map(Cow::into_owned)
     }
 
     fn other_fields<'a>(&mut self, node: &Node<'a>, known: &[&str], output: &mut Output<'a>) {
@@ -181,6 +213,7 @@ impl Anthropic {
 
     fn message_stop<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
+        self.has_blocks_after_start = false;
         self.finish(true, output);
         if !self.has_usage {
             output.usage(node.get(BEDROCK_METRICS));
@@ -199,16 +232,22 @@ impl Anthropic {
 
     /// Closes the blocks whose stops are missing (A12).
     fn close_all(&mut self, output: &mut Output<'_>) {
-        for block in self.blocks.take() {
-            self.close(block, output);
+        for (index, block) in self.blocks.take() {
+            self.close(index, block, output);
         }
     }
 
-    fn close(&mut self, block: Block, output: &mut Output<'_>) {
+    fn close(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
         match block {
-            Block::Text => {}
-            Block::Call(call) => self.calls.close(CHOICE, call, output),
+            Block::Text | Block::Dropped => {}
+            Block::Call(mut call) => {
+                self.calls.close(CHOICE, &mut call, output);
+                self.blocks.stopped(index, Stopped::Call(call));
+            }
             Block::Object { list, object, .. } => {
+                if list != THINKING {
+                    self.blocks.stopped(index, Stopped::Object);
+                }
                 // Thinking without a signature is only text, which is in the reasoning.
                 if list != THINKING || object.has("signature") || object.has("data") {
                     output.entry(CHOICE, list, &object.to_json());
@@ -221,6 +260,7 @@ impl Anthropic {
     fn ensure_started(&mut self) {
         self.has_started = true;
         self.has_content = true;
+        self.has_blocks_after_start = true;
     }
 }
 

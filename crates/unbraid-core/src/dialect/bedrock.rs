@@ -8,7 +8,7 @@ use invoke::Invoked;
 
 use super::{
     blocks::{Block, Blocks},
-    calls::Calls,
+    calls::{Calls, Stopped},
     reader::{DialectReader, Output, WireEvent, raw, reason_of, text},
 };
 use crate::{BodyFormat, node::Node};
@@ -78,7 +78,7 @@ impl Bedrock {
             "contentBlockStop" => {
                 let index = self.index(payload);
                 if let Some(block) = self.blocks.remove(index) {
-                    self.close(block, output);
+                    self.close(index, block, output);
                 }
             }
             "messageStop" => self.message_stop(payload, output),
@@ -110,8 +110,8 @@ impl Bedrock {
 
     fn message_stop<'a>(&mut self, payload: &Node<'a>, output: &mut Output<'a>) {
         self.ensure_started(output);
-        for block in self.blocks.take() {
-            self.close(block, output); // B17
+        for (index, block) in self.blocks.take() {
+            self.close(index, block, output); // B17
         }
         for (key, value) in payload.as_object().unwrap_or_default() {
             if !matches!(&**key, "stopReason" | "p") {
@@ -124,11 +124,17 @@ impl Bedrock {
         }
     }
 
-    fn close(&mut self, block: Block, output: &mut Output<'_>) {
+    fn close(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
         match block {
-            Block::Text => {}
-            Block::Call(call) => self.calls.close(CHOICE, call, output),
+            Block::Text | Block::Dropped => {}
+            Block::Call(mut call) => {
+                self.calls.close(CHOICE, &mut call, output);
+                self.blocks.stopped(index, Stopped::Call(call));
+            }
             Block::Object { list, key, object } => {
+                if key == "toolUse" {
+                    self.blocks.stopped(index, Stopped::Object);
+                }
                 let json = object.to_json();
                 match key {
                     block::REASONING if !object.has("signature") => {}

@@ -1,17 +1,25 @@
 //! The open blocks of a message whose parts have an index: Anthropic's and Bedrock's.
 
-use super::{calls::Call, object::Object, reader::Output};
+use super::{
+    calls::{Call, Stopped},
+    object::Object,
+    reader::Output,
+};
 use crate::limits::{MAX_ENTRIES, MAX_EVENT_BYTES};
 
 /// The blocks that have started and not stopped, by their index, which is a key and not a position (D12).
 #[derive(Default)]
 pub(crate) struct Blocks {
     open: Vec<(i64, Block)>,
+    /// The calls and objects that have stopped, of which more may arrive where events are reordered (A8).
+    stopped: Vec<(i64, Stopped)>,
 }
 
 /// One block.
 pub(crate) enum Block {
     Text,
+    /// An object that is too long to be kept.
+    Dropped,
     /// A call that the client answers.
     Call(Call),
     /// An object that is kept in a list of the message when it is complete.
@@ -42,11 +50,31 @@ impl Blocks {
     }
 
     /// Adds a block. Beyond the limit the oldest one is returned, and has to be closed.
-    pub(crate) fn insert(&mut self, index: i64, block: Block) -> Option<Block> {
+    pub(crate) fn insert(&mut self, index: i64, block: Block) -> Option<(i64, Block)> {
         let is_full = self.open.len() >= MAX_ENTRIES;
-        let oldest = is_full.then(|| self.open.remove(0).1);
+        let oldest = is_full.then(|| self.open.remove(0));
+        self.stopped.retain(|(known, _)| *known != index);
         self.open.push((index, block));
         oldest
+    }
+
+    /// Notes that a block has stopped.
+    pub(crate) fn stopped(&mut self, index: i64, block: Stopped) {
+        if self.stopped.len() >= MAX_ENTRIES {
+            self.stopped.remove(0);
+        }
+        self.stopped.push((index, block));
+    }
+
+    /// Takes what is known of the block with this index that has stopped. An object remains stopped.
+    pub(crate) fn take_stopped(&mut self, index: i64) -> Option<Stopped> {
+        let mut stopped = self.stopped.iter();
+        let at = stopped.rposition(|(known, _)| *known == index)?;
+        match self.stopped.get(at) {
+            Some((_, Stopped::Object)) => Some(Stopped::Object),
+            Some((_, Stopped::Call(_))) => Some(self.stopped.remove(at).1),
+            None => None,
+        }
     }
 
     pub(crate) fn remove(&mut self, index: i64) -> Option<Block> {
@@ -55,17 +83,15 @@ impl Blocks {
     }
 
     /// Removes all blocks, in the order of their starts.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = Block> + use<> {
+    pub(crate) fn take(&mut self) -> Vec<(i64, Block)> {
         std::mem::take(&mut self.open)
-            .into_iter()
-            .map(|(_, block)| block)
     }
 
     /// Iterates over the open calls.
     pub(crate) fn calls(&mut self) -> impl Iterator<Item = &mut Call> {
         self.open.iter_mut().filter_map(|(_, block)| match block {
             Block::Call(call) => Some(call),
-            Block::Text | Block::Object { .. } => None,
+            Block::Text | Block::Dropped | Block::Object { .. } => None,
         })
     }
 
@@ -87,7 +113,7 @@ impl Blocks {
         }
         let largest = self.open.iter_mut().max_by_key(|(_, block)| block.bytes());
         if let Some((_, block)) = largest {
-            *block = Block::Text;
+            *block = Block::Dropped;
             output.warn("D16", "a block that is too long was not kept");
         }
     }
@@ -98,7 +124,7 @@ impl Block {
     fn bytes(&self) -> usize {
         match self {
             Self::Object { object, .. } => object.bytes(),
-            Self::Text | Self::Call(_) => 0,
+            Self::Text | Self::Dropped | Self::Call(_) => 0,
         }
     }
 }

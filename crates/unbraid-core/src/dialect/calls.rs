@@ -4,7 +4,10 @@ use super::{
     reader::{Output, is_cut},
     seen::{Rest, Seen},
 };
-use crate::{Fragment, limits::MAX_ENTRIES};
+use crate::{
+    Fragment,
+    limits::{MAX_ENTRIES, MAX_NAME_BYTES},
+};
 
 /// Gives the calls of a choice their ordinals, which are the index in their updates (D12).
 #[derive(Default)]
@@ -18,10 +21,36 @@ pub(crate) struct Calls {
 #[derive(Clone, Default)]
 pub(crate) struct Call {
     pub(crate) ordinal: i64,
+    /// What its start said about it; `None` if a fragment of its arguments came first.
+    pub(crate) start: Option<CallStart>,
     /// What has arrived of the arguments.
     pub(crate) arguments: Seen,
     /// The complete arguments that the start of the call brought. They count if no fragment follows (A07).
     pub(crate) initial: Option<String>,
+}
+
+/// A block with a call, of the client or the server, that has stopped.
+pub(crate) enum Stopped {
+    /// A call, which goes on with the next fragment of its arguments.
+    Call(Call),
+    /// A tool that the server ran, which the message already has.
+    Object,
+}
+
+/// The start of a call.
+#[derive(Clone)]
+pub(crate) struct CallStart {
+    /// The id, by which a second start of the same call is recognized.
+    id: Option<String>,
+}
+
+impl CallStart {
+    pub(crate) fn new(id: Option<&str>) -> Self {
+        let id = id.filter(|id| id.len() <= MAX_NAME_BYTES);
+        Self {
+            id: id.map(str::to_owned),
+        }
+    }
 }
 
 impl Calls {
@@ -39,11 +68,25 @@ impl Calls {
     }
 
     /// The call is complete. Without arguments it waits for the finish reason, which says whether they were cut (D14).
-    pub(crate) fn close(&mut self, choice: u32, mut call: Call, output: &mut Output<'_>) {
+    pub(crate) fn close(&mut self, choice: u32, call: &mut Call, output: &mut Output<'_>) {
         call.flush(choice, output);
         if call.arguments.is_empty() && self.empty.len() < MAX_ENTRIES {
             self.empty.push(call.ordinal);
         }
+    }
+
+    /// The call that goes on with a delta after its stop; `None` for a tool of the server, to which nothing can be added.
+    pub(crate) fn reopen(&mut self, stopped: Stopped, output: &mut Output<'_>) -> Option<Call> {
+        let Stopped::Call(call) = stopped else {
+            output.warn(
+                "A8",
+                "a delta of a tool of the server that had stopped was skipped",
+            );
+            return None;
+        };
+        output.warn("A8", "a delta of a block that had stopped");
+        self.empty.retain(|ordinal| *ordinal != call.ordinal);
+        Some(call)
     }
 
     /// The choice finishes: calls without arguments have an empty object of them, unless the answer was cut.
@@ -59,6 +102,15 @@ impl Calls {
 }
 
 impl Call {
+    /// Whether a start with this id, at the index of this open call, is its own start: one that comes after a fragment of the
+    /// arguments, or a second time.
+    pub(crate) fn has_start(&self, id: Option<&str>) -> bool {
+        match &self.start {
+            None => true,
+            Some(start) => id.is_some() && start.id.as_deref() == id,
+        }
+    }
+
     /// Appends a piece to the arguments.
     pub(crate) fn append<'a>(
         &mut self,
@@ -70,6 +122,12 @@ impl Call {
             return;
         };
         self.initial = None;
+        if self.arguments.is_ahead() {
+            if self.arguments.repeats(&piece) {
+                return;
+            }
+            output.warn("D13", "a complete value differs from its fragments");
+        }
         self.arguments.push(&piece);
         output.arguments(choice, self.ordinal, Some(piece));
     }
@@ -87,16 +145,20 @@ impl Call {
         }
     }
 
-    /// Compares the complete arguments with the fragments, and reports what was lost (D13).
-    pub(crate) fn complete(&mut self, choice: u32, whole: &str, output: &mut Output<'_>) {
+    /// Compares the complete arguments with the fragments, and reports what was lost (D13); true if something was.
+    pub(crate) fn complete(&mut self, choice: u32, whole: &str, output: &mut Output<'_>) -> bool {
         match self.arguments.rest(whole) {
-            Rest::Nothing => {}
+            Rest::Nothing => false,
             Rest::Missing(rest) => {
                 let rest = rest.into_owned();
-                self.append(choice, Some(rest), output);
+                self.arguments.push(&rest);
+                self.arguments.note_ahead(&rest);
+                output.arguments(choice, self.ordinal, Some(rest));
+                true
             }
             Rest::Differs => {
                 output.warn("D13", "a complete value differs from its fragments");
+                false
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `/v2/chat` of Cohere: contents, calls and citations, each with an index of their own.
 
 use super::{
-    calls::{Call, Calls},
+    calls::{Call, CallStart, Calls},
     object::Object,
     reader::{
         DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
@@ -55,7 +55,9 @@ impl DialectReader for Cohere {
             ("tool-call-start", Some(message)) => {
                 self.ensure_started(output);
                 for call in entries(message.get("tool_calls")) {
-                    self.call_start(index(node), call, output);
+                    if !self.call_restart(index(node), call, output) {
+                        self.call_start(index(node), call, output);
+                    }
                 }
             }
             ("tool-call-delta", Some(message)) => {
@@ -182,29 +184,25 @@ impl Cohere {
 
     fn call_start<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) {
         let mut call = self.calls.open();
-        let function = node.get("function").unwrap_or(node);
-        let mut extra = other_fields(node, &["id", "type", "function", "name", "arguments"]);
-        extra.append(&mut other_fields(
-            function,
-            &["id", "type", "name", "arguments"],
-        ));
-        output.call(
-            CHOICE,
-            ToolCallUpdate {
-                wire_index: Some(call.ordinal),
-                id: text(node, "id"),
-                kind: text(node, "type"),
-                name: fragment(function, "name"),
-                extra,
-                ..ToolCallUpdate::default()
-            },
-        );
-        call.append(CHOICE, arguments_of(function.get("arguments")), output);
+        call_header(&mut call, node, output);
         if self.open.len() >= MAX_ENTRIES {
-            let (_, oldest) = self.open.remove(0);
-            self.calls.close(CHOICE, oldest, output);
+            let (_, mut oldest) = self.open.remove(0);
+            self.calls.close(CHOICE, &mut oldest, output);
         }
         self.open.push((index, call));
+    }
+
+    /// Reads the start of a call that is open: one that its first delta has overtaken, or that comes twice. False for any other.
+    fn call_restart<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) -> bool {
+        let mut open = self.open.iter_mut().rev();
+        let Some((_, call)) = open.find(|(known, _)| *known == index) else {
+            return false;
+        };
+        let is_it = call.has_start(text(node, "id").as_deref());
+        if is_it && call.start.is_none() {
+            call_header(call, node, output);
+        }
+        is_it
     }
 
     fn call_delta<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) {
@@ -212,6 +210,10 @@ impl Cohere {
         if !self.open.iter().any(|(known, _)| *known == index) {
             output.warn("A8", "a delta of a call that was not started");
             self.call_start(index, node, output);
+            let is_start = text(node, "id").is_some() || text(function, "name").is_some();
+            if let Some((_, call)) = self.open.last_mut().filter(|_| !is_start) {
+                call.start = None;
+            }
             return;
         }
         let mut open = self.open.iter_mut().rev();
@@ -229,8 +231,8 @@ impl Cohere {
     /// Reads the end of the message, or of a body.
     fn end<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.report_plan(output);
-        for (_, call) in std::mem::take(&mut self.open) {
-            self.calls.close(CHOICE, call, output);
+        for (_, mut call) in std::mem::take(&mut self.open) {
+            self.calls.close(CHOICE, &mut call, output);
         }
         let reason = reason_of(node.get("finish_reason"));
         let error = node.get("error").filter(|error| error.is_set());
@@ -243,6 +245,30 @@ impl Cohere {
         update.error = error.map(raw); // H06
         output.done();
     }
+}
+
+/// Reports what the start of a call says.
+fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
+    let id = text(node, "id");
+    call.start = Some(CallStart::new(id.as_deref()));
+    let function = node.get("function").unwrap_or(node);
+    let mut extra = other_fields(node, &["id", "type", "function", "name", "arguments"]);
+    extra.append(&mut other_fields(
+        function,
+        &["id", "type", "name", "arguments"],
+    ));
+    output.call(
+        CHOICE,
+        ToolCallUpdate {
+            wire_index: Some(call.ordinal),
+            id,
+            kind: text(node, "type"),
+            name: fragment(function, "name"),
+            extra,
+            ..ToolCallUpdate::default()
+        },
+    );
+    call.append(CHOICE, arguments_of(function.get("arguments")), output);
 }
 
 fn index(node: &Node<'_>) -> i64 {

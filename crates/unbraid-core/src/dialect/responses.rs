@@ -28,6 +28,11 @@ pub(crate) struct Responses {
     /// Whether the start named the model, which some servers do only at the end.
     has_model: bool,
     items: Vec<Item>,
+    /// How many items were opened.
+    opened: u64,
+    /// The item whose text a complete value has brought last. Only its fragments are compared with that value, so that the
+    /// memory for it is bounded (D13).
+    ahead: Option<u64>,
     calls: Calls,
     /// Which kinds of output have arrived before the final one.
     arrived: Arrived,
@@ -199,6 +204,12 @@ impl Responses {
             return;
         }
         if let Some(seen) = item.seen(lane, item::part_of(node)) {
+            if seen.is_ahead() {
+                if seen.repeats(&piece) {
+                    return;
+                }
+                output.warn("D13", "a complete value differs from its fragments");
+            }
             seen.push(&piece);
         }
         self.arrived.note(lane);

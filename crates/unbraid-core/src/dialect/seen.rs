@@ -9,7 +9,12 @@ pub(crate) struct Seen {
     checksum: crc32fast::Hasher,
     /// The first half of a character, at the end of the text.
     high: Option<u16>,
+    /// What only a whole text has brought, while fragments of it may still come.
+    ahead: String,
 }
+
+/// How much of a whole text is kept for fragments that come after it.
+const MAX_AHEAD: usize = 64 * 1024;
 
 /// What a whole text has beyond its fragments.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +46,23 @@ impl Seen {
         self.high = fragment.high;
     }
 
+    /// Whether a whole text has brought more than the fragments, so that the next one has to be compared with it.
+    pub(crate) fn is_ahead(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// Whether this fragment only repeats what a whole text before it has brought. If it does not, it adds to that.
+    pub(crate) fn repeats(&mut self, fragment: &Fragment<'_>) -> bool {
+        let has_halves = fragment.low.is_some() || fragment.high.is_some();
+        let is_repeated = !has_halves && self.ahead.starts_with(&*fragment.text);
+        if is_repeated {
+            self.ahead.drain(..fragment.text.len());
+        } else {
+            self.ahead.clear();
+        }
+        is_repeated
+    }
+
     fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.checksum.update(text.as_bytes());
@@ -51,8 +73,21 @@ impl Seen {
         let rest = self.rest(whole);
         if let Rest::Missing(fragment) = &rest {
             self.push(fragment);
+            self.note_ahead(fragment);
         }
         rest
+    }
+
+    /// No fragments are expected any more that repeat a whole text before them.
+    pub(crate) fn forget_ahead(&mut self) {
+        self.ahead = String::new();
+    }
+
+    /// Keeps the end of a whole text, which fragments that it has overtaken will repeat.
+    pub(crate) fn note_ahead(&mut self, rest: &Fragment<'_>) {
+        if rest.low.is_none() && self.ahead.len() + rest.text.len() <= MAX_AHEAD {
+            self.ahead.push_str(&rest.text);
+        }
     }
 
     /// Compares the fragments with the whole text.

@@ -12,6 +12,8 @@ struct Block {
     start: Value,
     deltas: Vec<Value>,
     is_open: bool,
+    /// Whether its start is missing.
+    is_headless: bool,
 }
 
 pub(super) fn read(stream: &Stream) -> Answer {
@@ -23,7 +25,9 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
     let mut choice = Choice::default();
     let mut blocks: Vec<Block> = Vec::new();
     let mut order: Vec<(usize, Value)> = Vec::new();
-    let (mut started, mut has_content, mut done) = (false, false, false);
+    let mut early: Option<(String, usize)> = None;
+    let (mut id, mut repeated) = (None, false);
+    let (mut started, mut has_head, mut has_content, mut done) = (false, false, false, false);
     for wire in values {
         let value = &wire.value;
         let kind = value["type"].as_str().unwrap_or(&wire.name);
@@ -36,14 +40,19 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
         }
         match kind {
             "message_start" | "message" => {
-                if started {
-                    if has_content {
-                        answer.malformed = true; // A11
+                // A11: after content it is another message, unless no other one had started.
+                let is_late = has_content && !has_head && choice.finish_reason.is_none();
+                let own_id = value["message"]["id"].as_str();
+                if started && !is_late {
+                    repeated = own_id.is_some() && own_id == id && choice.finish_reason.is_none();
+                    if has_content && !repeated {
+                        answer.malformed = true;
                         break;
                     }
                     continue;
                 }
-                started = true;
+                id = own_id;
+                (started, has_head) = (true, true);
                 let message = if kind == "message" {
                     value
                 } else {
@@ -57,33 +66,46 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                         start: start.clone(),
                         deltas: Vec::new(),
                         is_open: false,
+                        is_headless: false,
                     });
                 }
                 merge(&mut answer.usage, &message["usage"]);
-                if let Some(reason) = reason(&message["stop_reason"]) {
-                    choice.finish_reason = Some(reason);
-                    has_content = true;
-                }
+                // A10: before the end mark it counts only if no block follows.
+                let count = if is_late { usize::MAX } else { blocks.len() };
+                early = reason(&message["stop_reason"]).map(|reason| (reason, count));
                 done = kind == "message";
             }
             "content_block_start" => {
                 (started, has_content) = (true, true);
+                let index = value["index"].as_i64().unwrap_or_default();
+                if repeated && blocks.iter().any(|block| block.index >= index) {
+                    answer.malformed = true; // A11: it begins anew.
+                    break;
+                }
+                let start = &value["content_block"];
+                let is_it = |block: &&mut Block| block.index == index && block.is_open;
+                let known = blocks.iter_mut().rev().find(is_it);
+                if let Some(block) = known.filter(|block| is_restart(block, start)) {
+                    if std::mem::take(&mut block.is_headless) {
+                        block.start = start.clone();
+                    }
+                    continue;
+                }
                 order.push((blocks.len(), Value::Null));
                 blocks.push(Block {
-                    index: value["index"].as_i64().unwrap_or_default(),
-                    start: value["content_block"].clone(),
+                    index,
+                    start: start.clone(),
                     deltas: Vec::new(),
                     is_open: true,
+                    is_headless: false,
                 });
             }
             "content_block_delta" => {
                 (started, has_content) = (true, true);
                 let index = value["index"].as_i64().unwrap_or_default();
-                let is_it = |block: &Block| block.index == index && block.is_open;
-                let at = blocks.iter().rposition(is_it).unwrap_or_else(|| {
-                    blocks.push(missing(index, text(&value["delta"], "type")));
-                    blocks.len() - 1
-                });
+                let Some(at) = block_of(&mut blocks, index, &value["delta"]) else {
+                    continue;
+                };
                 blocks[at].deltas.push(value["delta"].clone());
                 order.push((at, value["delta"].clone()));
             }
@@ -119,11 +141,15 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 done = true;
             }
             // D16: kept, if it is an event of this dialect.
-            _ if started && value["type"].is_string() && kind != "ping" => {
+            _ if started && value["type"].is_string() && !matches!(kind, "ping" | "keepalive") => {
                 choice.list("content_parts", value.clone());
             }
             _ => {}
         }
+    }
+    let is_whole = |count: usize| done || (blocks.len() == count && order.len() == count);
+    if let Some((reason, _)) = early.filter(|(_, count)| is_whole(*count)) {
+        choice.finish_reason.get_or_insert(reason);
     }
     for (at, delta) in &order {
         texts(&mut choice, &blocks[*at].start, delta);
@@ -155,7 +181,48 @@ fn missing(index: i64, delta: &str) -> Block {
         start: json!({ "type": kind }),
         deltas: Vec::new(),
         is_open: true,
+        is_headless: true,
     }
+}
+
+/// Whether a start is that of this open call: one that its first delta has overtaken, or that comes twice (A08).
+fn is_restart(block: &Block, start: &Value) -> bool {
+    let is_call = |start: &Value| start["type"] == "tool_use";
+    let has_id = start["id"].is_string() && start["id"] == block.start["id"];
+    is_call(start) && is_call(&block.start) && (block.is_headless || has_id)
+}
+
+/// The block of a delta: that which is open, or the call that has stopped, or a new one (A08). `None` if there is nothing to add.
+fn block_of(blocks: &mut Vec<Block>, index: i64, delta: &Value) -> Option<usize> {
+    let kind = text(delta, "type");
+    let is_input = kind == "input_json_delta";
+    let is_open = |block: &Block| block.index == index && block.is_open;
+    let open = blocks.iter().rposition(is_open);
+    if let Some(at) = open.filter(|at| !is_input || blocks[*at].start["type"] != "text") {
+        return Some(at);
+    }
+    let key = match kind {
+        "text_delta" => "text",
+        "thinking_delta" => "thinking",
+        "input_json_delta" => "partial_json",
+        _ => "type",
+    };
+    if text(delta, key).is_empty() {
+        return None;
+    }
+    let last = blocks.iter().rposition(|block| block.index == index);
+    if let Some(at) = last.filter(|_| is_input) {
+        match text(&blocks[at].start, "type") {
+            "tool_use" => {
+                blocks[at].is_open = true;
+                return Some(at);
+            }
+            "text" | "thinking" | "redacted_thinking" => {}
+            _ => return None, // a tool of the server
+        }
+    }
+    blocks.push(missing(index, kind));
+    Some(blocks.len() - 1)
 }
 
 /// Adds the texts of a block's start (a delta of null) or of a delta, in the order of arrival (D10).

@@ -104,6 +104,17 @@ struct Block {
     is_open: bool,
 }
 
+/// Whether a start is that of this open call: one that its first delta has overtaken, or that comes twice (A08).
+fn is_restart(block: &Block, tool: &Value) -> bool {
+    let own = &block.start["toolUse"];
+    let is_headless = own.as_object().is_some_and(serde_json::Map::is_empty);
+    let has_id = tool["toolUseId"].is_string() && own["toolUseId"] == tool["toolUseId"];
+    tool.is_object()
+        && tool["type"] != "server_tool_use"
+        && own["type"] != "server_tool_use"
+        && (is_headless || has_id)
+}
+
 fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
     let mut answer = Answer::default();
     let mut choice = Choice::default();
@@ -122,6 +133,13 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
             "messageStart" => started = true,
             "contentBlockStart" => {
                 started = true;
+                let is_it = |block: &&mut Block| block.index == index && block.is_open;
+                let tool = &payload["start"]["toolUse"];
+                let known = blocks.iter_mut().rev().find(is_it);
+                if let Some(block) = known.filter(|block| is_restart(block, tool)) {
+                    block.start = payload["start"].clone();
+                    continue;
+                }
                 blocks.push(Block {
                     index,
                     start: payload["start"].clone(),
@@ -137,13 +155,32 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                 if !delta["citation"].is_null() {
                     choice.list("annotations", delta["citation"].clone());
                 }
-                let at = blocks
-                    .iter()
-                    .rposition(|block| block.index == index && block.is_open);
+                let is_input = delta["toolUse"].is_object();
+                if is_input && text(&delta["toolUse"], "input").is_empty() {
+                    continue;
+                }
+                let is_it = |block: &Block| block.index == index && block.is_open;
+                let mut at = blocks.iter().rposition(is_it);
+                let last = blocks.iter().rposition(|block| block.index == index);
+                // A08: after the stop a call goes on, and a tool of the server does not.
+                if let Some(last) = last.filter(|_| is_input && at.is_none()) {
+                    let tool = &blocks[last].start["toolUse"];
+                    if tool["type"] == "server_tool_use" {
+                        continue;
+                    }
+                    if tool.is_object() {
+                        blocks[last].is_open = true;
+                        at = Some(last);
+                    }
+                }
                 let at = at.unwrap_or_else(|| {
                     blocks.push(Block {
                         index,
-                        start: json!({}),
+                        start: if is_input {
+                            json!({ "toolUse": {} })
+                        } else {
+                            json!({})
+                        },
                         deltas: Vec::new(),
                         is_open: true,
                     });

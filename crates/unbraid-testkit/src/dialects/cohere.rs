@@ -7,7 +7,8 @@ use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, merge, r
 pub(super) fn read(stream: &Stream) -> Answer {
     let mut answer = Answer::default();
     let mut choice = Choice::default();
-    let mut indexes: Vec<i64> = Vec::new();
+    // The index of each call, and whether its start is missing.
+    let mut indexes: Vec<(i64, bool)> = Vec::new();
     let mut started = false;
     for wire in &stream.values {
         let value = &wire.value;
@@ -24,17 +25,35 @@ pub(super) fn read(stream: &Stream) -> Answer {
             "content-start" | "content-delta" => contents(&mut choice, &message["content"]),
             "tool-plan-delta" => choice.reasoning += text(message, "tool_plan"),
             "tool-call-start" => {
+                let index = value["index"].as_i64().unwrap_or_default();
                 for entry in entries(&message["tool_calls"]) {
-                    indexes.push(value["index"].as_i64().unwrap_or_default());
-                    choice.calls.push(call(entry));
+                    let at = indexes.iter().rposition(|(known, _)| *known == index);
+                    let new = call(entry);
+                    match at {
+                        Some(at) if indexes[at].1 => {
+                            indexes[at].1 = false;
+                            let arguments = choice.calls[at].arguments.clone() + &new.arguments;
+                            choice.calls[at] = Call { arguments, ..new };
+                        }
+                        Some(at) if new.id.is_some() && choice.calls[at].id == new.id => {}
+                        _ => {
+                            indexes.push((index, false));
+                            choice.calls.push(new);
+                        }
+                    }
                 }
             }
             "tool-call-delta" => {
                 let index = value["index"].as_i64().unwrap_or_default();
-                let at = indexes.iter().rposition(|known| *known == index);
+                let at = indexes.iter().rposition(|(known, _)| *known == index);
                 for entry in entries(&message["tool_calls"]) {
-                    if let Some(call) = at.and_then(|at| choice.calls.get_mut(at)) {
-                        call.arguments += text(&entry["function"], "arguments");
+                    match at.and_then(|at| choice.calls.get_mut(at)) {
+                        Some(call) => call.arguments += text(&entry["function"], "arguments"),
+                        None => {
+                            let new = call(entry); // A08
+                            indexes.push((index, new.id.is_none() && new.name.is_empty()));
+                            choice.calls.push(new);
+                        }
                     }
                 }
             }

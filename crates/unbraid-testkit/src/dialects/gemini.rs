@@ -179,6 +179,10 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
                 continue;
             }
             open = Some(Value::Object(Map::new()));
+        } else if open.is_none() && !pieces.iter().all(|piece| is_empty(piece)) {
+            // A8
+            choice.calls.push(Call::default());
+            open = Some(Value::Object(Map::new()));
         }
         for piece in pieces {
             if let Some(root) = &mut open {
@@ -194,6 +198,12 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
     if let (Some(_), None, Some(call)) = (open, &choice.finish_reason, choice.calls.last_mut()) {
         call.arguments.pop();
     }
+}
+
+/// Whether a piece adds nothing to a string.
+fn is_empty(piece: &Value) -> bool {
+    let others = ["numberValue", "boolValue", "nullValue"];
+    text(piece, "stringValue").is_empty() && others.iter().all(|key| piece.get(key).is_none())
 }
 
 fn finish(choice: &mut Choice, value: Option<Value>) {
@@ -232,7 +242,7 @@ fn set(root: &mut Value, piece: &Value) {
     let number = &piece["numberValue"];
     let boolean = &piece["boolValue"];
     *target = if let Some(more) = piece["stringValue"].as_str() {
-        // Recordings never set a string twice, so a second value continues the first.
+        // A string is continued until it ends, and never set twice.
         json!(format!("{}{more}", target.as_str().unwrap_or_default()))
     } else if !number.is_null() {
         number.clone()

@@ -23,6 +23,9 @@ struct Reader {
     streamed_calls: usize,
     /// Those of them that the final output has with another id.
     used: Vec<usize>,
+    /// D13: what only complete values have brought of a text, and of a call's arguments.
+    ahead: BTreeMap<TextKey, String>,
+    calls_ahead: BTreeMap<usize, String>,
 }
 
 #[derive(Default)]
@@ -31,6 +34,7 @@ struct Item {
     id: String,
     call: Option<usize>,
     reasoning: Option<&'static str>,
+    call_id: Option<String>,
     is_done: bool,
     annotated: bool,
     described: bool,
@@ -99,14 +103,30 @@ pub(super) fn read(stream: &Stream) -> Answer {
 impl Reader {
     fn item(&mut self, value: &Value, id: &str, lane: &'static str) -> usize {
         let index = value["output_index"].as_i64();
+        let own = if value["item"].is_object() {
+            &value["item"]
+        } else {
+            value
+        };
+        let call_id = own["call_id"].as_str();
         let found = match index {
             Some(_) => self.items.iter().rposition(|item| item.index == index),
             None if !id.is_empty() => self.items.iter().rposition(|item| item.id == id),
             None => None,
         };
-        let open = |item: &Item| {
-            !item.is_done && item.lane == lane && (index.is_none() || item.index.is_none())
+        let by_call = |item: &Item| {
+            call_id.is_some()
+                && item.call_id.as_deref() == call_id
+                && (index.is_none() || item.index.is_none())
         };
+        let is_other = |item: &Item| call_id.is_some() && item.call_id.is_some() && !by_call(item);
+        let open = |item: &Item| {
+            !item.is_done
+                && item.lane == lane
+                && (index.is_none() || item.index.is_none())
+                && !is_other(item)
+        };
+        let found = found.or_else(|| self.items.iter().rposition(by_call));
         let found = found.or_else(|| self.items.iter().rposition(open));
         let at = found.unwrap_or_else(|| {
             self.items.push(Item {
@@ -153,7 +173,10 @@ impl Reader {
             "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
                 let at = self.item(value, &id, "call");
                 let call = self.call(at);
-                self.choice.calls[call].arguments += text(value, "delta");
+                let piece = text(value, "delta");
+                if !repeats(self.calls_ahead.entry(call).or_default(), piece) {
+                    self.choice.calls[call].arguments += piece;
+                }
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
                 let at = self.item(value, &id, "call");
@@ -181,8 +204,14 @@ impl Reader {
 
     fn delta(&mut self, value: &Value, id: &str, lane: &'static str, part: i64) {
         let at = self.item(value, id, "message");
-        self.pieces
-            .push(((at, lane, part), text(value, "delta").to_owned()));
+        self.piece((at, lane, part), text(value, "delta"));
+    }
+
+    /// Adds a fragment, unless a complete value before it has brought it (D13).
+    fn piece(&mut self, key: TextKey, piece: &str) {
+        if !repeats(self.ahead.entry(key).or_default(), piece) {
+            self.pieces.push((key, piece.to_owned()));
+        }
     }
 
     /// D13: a complete value adds what its fragments lack.
@@ -196,6 +225,7 @@ impl Reader {
         let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
         if let Some(rest) = whole.strip_prefix(&so_far) {
             self.pieces.push((key, rest.to_owned()));
+            self.ahead.entry(key).or_default().push_str(rest);
         }
     }
 
@@ -238,7 +268,7 @@ impl Reader {
         if whole {
             self.complete(key, piece);
         } else {
-            self.pieces.push((key, piece.to_owned()));
+            self.piece(key, piece);
         }
     }
 
@@ -254,17 +284,24 @@ impl Reader {
         let call = self.call(at);
         let call = &mut self.choice.calls[call];
         if call.name.is_empty() && call.id.is_none() {
-            call.id = item["call_id"].as_str().map(str::to_owned);
-            call.name = text(item, "name").to_owned();
             call.custom = custom;
         }
+        if call.id.is_none() {
+            call.id = item["call_id"].as_str().map(str::to_owned);
+        }
+        if call.name.is_empty() {
+            text(item, "name").clone_into(&mut call.name);
+        }
+        self.items[at].call_id.clone_from(&call.id);
     }
 
     fn whole_call(&mut self, at: usize, item: &Value) {
         let call = self.call(at);
         let call = &mut self.choice.calls[call];
         let whole = [text(item, "arguments"), text(item, "input")].concat();
-        if whole.starts_with(&call.arguments) {
+        if let Some(rest) = whole.strip_prefix(&call.arguments) {
+            let at = self.items[at].call.unwrap_or_default();
+            self.calls_ahead.entry(at).or_default().push_str(rest);
             call.arguments = whole;
         }
     }
@@ -363,6 +400,16 @@ impl Reader {
             }
         }
     }
+}
+
+/// Whether a fragment repeats what complete values before it have brought.
+fn repeats(ahead: &mut String, piece: &str) -> bool {
+    if ahead.is_empty() {
+        return false;
+    }
+    let rest = ahead.strip_prefix(piece).map(str::to_owned);
+    *ahead = rest.clone().unwrap_or_default();
+    rest.is_some()
 }
 
 fn lane_of(content: &Value) -> (&'static str, &'static str) {

@@ -145,7 +145,14 @@ impl Event {
             parts.push(part);
             rest = &rest[taken..];
         }
-        if self.name == "ping" && !parts.is_empty() {
+        // S16: what the data of a ping says takes precedence over the name.
+        let is_chunk =
+            |frame: &Frame| matches!(frame, Frame::Chunk(chunk) if chunk["choices"].is_array());
+        if self.name == "ping"
+            && parts
+                .first()
+                .is_some_and(|part| !part.frames.iter().any(is_chunk))
+        {
             parts.remove(0);
         }
         parts

@@ -7,6 +7,7 @@ use crate::{
     ToolCallUpdate,
     chunk::CONTENT_PARTS,
     dialect::{
+        calls::{Call, CallStart},
         object::Object,
         reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
     },
@@ -21,14 +22,21 @@ impl Anthropic {
         output: &mut Output<'a>,
     ) {
         self.ensure_started();
+        if self.is_repeated && self.last_index.is_some_and(|last| index <= last) {
+            return self.second_message(output);
+        }
+        let kind = text(block, "type");
+        if kind.as_deref() == Some("tool_use") && self.call_restart(index, block, output) {
+            return;
+        }
         // The arguments that a call's start brought are complete once another block starts (A07).
         for call in self.blocks.calls() {
             call.flush(CHOICE, output);
         }
         if let Some(open) = self.blocks.remove(index) {
-            self.close(open, output);
+            self.close(index, open, output);
         }
-        let block = match text(block, "type").as_deref() {
+        let block = match kind.as_deref() {
             Some("text") => {
                 output.text(CHOICE, Lane::Content, fragment(block, "text"));
                 for citation in entries(block.get("citations")) {
@@ -50,19 +58,20 @@ impl Anthropic {
 
     fn call_start<'a>(&mut self, block: &Node<'a>, output: &mut Output<'a>) -> Block {
         let mut call = self.calls.open();
-        output.call(
-            CHOICE,
-            ToolCallUpdate {
-                wire_index: Some(call.ordinal),
-                id: text(block, "id"),
-                name: fragment(block, "name"),
-                extra: other_fields(block, &["type", "id", "name", "input"]),
-                ..ToolCallUpdate::default()
-            },
-        );
-        let initial = arguments_of(block.get("input"));
-        call.initial = initial.map(|initial| initial.text.into_owned());
+        call_header(&mut call, block, output);
         Block::Call(call)
+    }
+
+    /// Reads the start of a call that is open: one that its first delta has overtaken, or that comes twice. False for any other.
+    fn call_restart<'a>(&mut self, index: i64, block: &Node<'a>, output: &mut Output<'a>) -> bool {
+        let Some(Block::Call(call)) = self.blocks.get_mut(index) else {
+            return false;
+        };
+        let is_it = call.has_start(text(block, "id").as_deref());
+        if is_it && call.start.is_none() {
+            call_header(call, block, output);
+        }
+        is_it
     }
 
     pub(super) fn block_delta<'a>(
@@ -75,9 +84,19 @@ impl Anthropic {
         let kind = kind.as_deref().unwrap_or_default();
         let index = self.index(event);
         self.ensure_started();
-        if self.blocks.get_mut(index).is_none() {
-            output.warn("A8", "a delta of a block that was not started");
-            let block = self.missing_block(kind, output);
+        let is_open = match self.blocks.get(index) {
+            // The start of these arguments was lost.
+            Some(Block::Text) => kind != "input_json_delta",
+            Some(_) => true,
+            None => false,
+        };
+        if !is_open {
+            if is_empty(kind, delta) {
+                return;
+            }
+            let Some(block) = self.missing_block(index, kind, output) else {
+                return;
+            };
             self.insert(index, block, output);
         }
         match kind {
@@ -116,7 +135,7 @@ impl Anthropic {
                 let piece = piece.map(|piece| piece.text).unwrap_or_default();
                 object.append_json("input", &piece);
             }
-            Some(Block::Text) | None => {}
+            Some(Block::Text | Block::Dropped) | None => {}
         }
     }
 
@@ -141,9 +160,15 @@ impl Anthropic {
         }
     }
 
-    /// The block of a delta that came without a start (A08).
-    fn missing_block(&mut self, kind: &str, output: &mut Output<'_>) -> Block {
-        match kind {
+    /// The block of a delta that came without a start, or after the stop (A08); `None` if nothing can be added to it.
+    fn missing_block(&mut self, index: i64, kind: &str, output: &mut Output<'_>) -> Option<Block> {
+        if kind == "input_json_delta"
+            && let Some(stopped) = self.blocks.take_stopped(index)
+        {
+            return self.calls.reopen(stopped, output).map(Block::Call);
+        }
+        output.warn("A8", "a delta of a block that was not started");
+        let block = match kind {
             "input_json_delta" => {
                 let call = self.calls.open();
                 output.call(
@@ -163,15 +188,48 @@ impl Anthropic {
                 }
             }
             _ => Block::Text,
-        }
+        };
+        Some(block)
     }
 
     fn insert(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
-        if let Some(oldest) = self.blocks.insert(index, block) {
-            self.close(oldest, output);
+        self.last_index = self.last_index.max(Some(index));
+        if let Some((oldest, block)) = self.blocks.insert(index, block) {
+            self.close(oldest, block, output);
         }
         self.blocks.check_size(output);
     }
+}
+
+/// Reports what the start of a call says.
+fn call_header<'a>(call: &mut Call, block: &Node<'a>, output: &mut Output<'a>) {
+    let id = text(block, "id");
+    call.start = Some(CallStart::new(id.as_deref()));
+    output.call(
+        CHOICE,
+        ToolCallUpdate {
+            wire_index: Some(call.ordinal),
+            id,
+            name: fragment(block, "name"),
+            extra: other_fields(block, &["type", "id", "name", "input"]),
+            ..ToolCallUpdate::default()
+        },
+    );
+    if call.arguments.is_empty() {
+        let initial = arguments_of(block.get("input"));
+        call.initial = initial.map(|initial| initial.text.into_owned());
+    }
+}
+
+/// Whether a delta brings nothing, so that it opens no block.
+fn is_empty(kind: &str, delta: &Node<'_>) -> bool {
+    let key = match kind {
+        "text_delta" => "text",
+        "thinking_delta" => "thinking",
+        "input_json_delta" => "partial_json",
+        _ => return false,
+    };
+    fragment(delta, key).is_none_or(|piece| piece.is_empty())
 }
 
 fn object(list: &'static str, block: &Node<'_>) -> Block {

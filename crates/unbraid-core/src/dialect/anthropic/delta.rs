@@ -22,7 +22,9 @@ impl Anthropic {
         }
         let index = node.get("index").and_then(Node::as_i64_lenient)?;
         let (lane, key) = match (&*text(delta, "type")?, self.blocks.get(index)?) {
-            ("text_delta", Block::Text | Block::Object { .. }) => (BlockLane::Text, "text"),
+            ("text_delta", Block::Text | Block::Dropped | Block::Object { .. }) => {
+                (BlockLane::Text, "text")
+            }
             ("thinking_delta", _) => (BlockLane::Thinking, "thinking"),
             ("input_json_delta", Block::Call(call)) => {
                 (BlockLane::Arguments(call.ordinal), "partial_json")
@@ -39,7 +41,7 @@ impl Anthropic {
             return false;
         }
         match (lane, self.blocks.get_mut(index)) {
-            (BlockLane::Text, Some(Block::Text | Block::Object { .. })) => {}
+            (BlockLane::Text, Some(Block::Text | Block::Dropped | Block::Object { .. })) => {}
             (BlockLane::Thinking, Some(Block::Object { object, .. })) => {
                 object.append("thinking", &Fragment::from(text));
             }

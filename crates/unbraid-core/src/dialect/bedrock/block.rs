@@ -2,10 +2,11 @@
 
 use super::{Bedrock, CHOICE};
 use crate::{
-    ToolCallUpdate,
+    Fragment, ToolCallUpdate,
     chunk::CONTENT_PARTS,
     dialect::{
         blocks::Block,
+        calls::{Call, CallStart},
         object::Object,
         reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
     },
@@ -19,8 +20,12 @@ impl Bedrock {
     pub(super) fn block_start<'a>(&mut self, payload: &Node<'a>, output: &mut Output<'a>) {
         self.ensure_started(output);
         let index = self.index(payload);
+        let tool = payload.get("start").and_then(|start| start.get("toolUse"));
+        if tool.is_some_and(|tool| self.call_restart(index, tool, output)) {
+            return;
+        }
         if let Some(open) = self.blocks.remove(index) {
-            self.close(open, output);
+            self.close(index, open, output);
         }
         let start = payload.get("start").and_then(Node::as_object);
         for (key, start) in start.unwrap_or_default() {
@@ -36,18 +41,21 @@ impl Bedrock {
     }
 
     pub(super) fn call_start<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> Block {
-        let call = self.calls.open();
-        output.call(
-            CHOICE,
-            ToolCallUpdate {
-                wire_index: Some(call.ordinal),
-                id: text(node, "toolUseId"),
-                name: fragment(node, "name"),
-                extra: other_fields(node, &["toolUseId", "name", "input", "type"]),
-                ..ToolCallUpdate::default()
-            },
-        );
+        let mut call = self.calls.open();
+        call_header(&mut call, node, output);
         Block::Call(call)
+    }
+
+    /// Reads the start of a call that is open: one that its first delta has overtaken, or that comes twice. False for any other.
+    fn call_restart<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) -> bool {
+        let Some(Block::Call(call)) = self.blocks.get_mut(index) else {
+            return false;
+        };
+        let is_it = !is_server_tool(node) && call.has_start(text(node, "toolUseId").as_deref());
+        if is_it && call.start.is_none() {
+            call_header(call, node, output);
+        }
+        is_it
     }
 
     pub(super) fn block_delta<'a>(&mut self, payload: &Node<'a>, output: &mut Output<'a>) {
@@ -85,20 +93,43 @@ impl Bedrock {
     }
 
     fn input_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
-        if self.blocks.get_mut(index).is_none() {
-            output.warn("A8", "a delta of a block that was not started");
-            let block = self.call_start(delta, output);
-            self.insert(index, block, output);
-        }
         let input = arguments_of(delta.get("input"));
+        if let None | Some(Block::Text) = self.blocks.get_mut(index) {
+            if input.as_ref().is_none_or(Fragment::is_empty) {
+                return;
+            }
+            let Some(call) = self.missing_call(index, delta, output) else {
+                return;
+            };
+            self.insert(index, Block::Call(call), output);
+        }
         match self.blocks.get_mut(index) {
             Some(Block::Call(call)) => call.append(CHOICE, input, output),
             Some(Block::Object { object, .. }) => {
                 let input = input.map(|input| input.text).unwrap_or_default();
                 object.append_json("input", &input);
             }
-            Some(Block::Text) | None => {}
+            Some(Block::Text | Block::Dropped) | None => {}
         }
+    }
+
+    /// The call of a delta that came without a start, or after the stop; `None` if nothing can be added to it.
+    fn missing_call<'a>(
+        &mut self,
+        index: i64,
+        delta: &Node<'a>,
+        output: &mut Output<'a>,
+    ) -> Option<Call> {
+        if let Some(stopped) = self.blocks.take_stopped(index) {
+            return self.calls.reopen(stopped, output);
+        }
+        output.warn("A8", "a delta of a block that was not started");
+        let mut call = self.calls.open();
+        call_header(&mut call, delta, output);
+        // Only a delta with the id and the name is a start, too.
+        let is_start = delta.get("toolUseId").is_some() || delta.get("name").is_some();
+        call.start = call.start.filter(|_| is_start);
+        Some(call)
     }
 
     fn reasoning_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
@@ -142,16 +173,32 @@ impl Bedrock {
         }
         match self.blocks.get_mut(index)? {
             Block::Object { object, .. } => Some(object),
-            Block::Text | Block::Call(_) => None,
+            Block::Text | Block::Dropped | Block::Call(_) => None,
         }
     }
 
     fn insert(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
-        if let Some(oldest) = self.blocks.insert(index, block) {
-            self.close(oldest, output);
+        if let Some((oldest, block)) = self.blocks.insert(index, block) {
+            self.close(oldest, block, output);
         }
         self.blocks.check_size(output);
     }
+}
+
+/// Reports what the start of a call says.
+fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
+    let id = text(node, "toolUseId");
+    call.start = Some(CallStart::new(id.as_deref()));
+    output.call(
+        CHOICE,
+        ToolCallUpdate {
+            wire_index: Some(call.ordinal),
+            id,
+            name: fragment(node, "name"),
+            extra: other_fields(node, &["toolUseId", "name", "input", "type"]),
+            ..ToolCallUpdate::default()
+        },
+    );
 }
 
 /// Whether the server runs the tool itself (B11).

@@ -44,7 +44,7 @@ impl Bedrock {
             "toolUse" if !is_server_tool(value) => {
                 if let Block::Call(mut call) = self.call_start(value, output) {
                     call.append(CHOICE, arguments_of(value.get("input")), output);
-                    self.calls.close(CHOICE, call, output);
+                    self.calls.close(CHOICE, &mut call, output);
                 }
             }
             "reasoningContent" => {

@@ -1,6 +1,9 @@
 //! Calls: whole parts, and calls whose arguments are streamed by path (G08, G09).
 
-use super::{Candidate, partial_args::PartialArgs};
+use super::{
+    Candidate,
+    partial_args::{self, PartialArgs},
+};
 use crate::{
     ToolCallUpdate,
     dialect::reader::{Output, arguments_of, entries, fragment, other_fields, text},
@@ -34,13 +37,14 @@ impl Candidate {
                 let whole = whole.unwrap_or_else(|| "{}".into());
                 return output.arguments(self.index, ordinal, Some(whole));
             }
-            self.streamed = Some(StreamedCall {
-                ordinal,
-                arguments: PartialArgs::default(),
-            });
+            self.streamed = Some(StreamedCall::new(ordinal));
+        } else if self.streamed.is_none() && !pieces.iter().all(partial_args::is_empty) {
+            output.warn("A8", "arguments of a call that was not started");
+            let ordinal = self.open(part, call, output);
+            self.streamed = Some(StreamedCall::new(ordinal));
         }
         let Some(streamed) = &mut self.streamed else {
-            return; // the empty object that ends a call which had ended
+            return; // an empty piece, or the empty object that ends a call which had ended
         };
         for piece in pieces {
             if !streamed.arguments.add(piece) {
@@ -83,6 +87,13 @@ impl Candidate {
 }
 
 impl StreamedCall {
+    fn new(ordinal: i64) -> Self {
+        Self {
+            ordinal,
+            arguments: PartialArgs::default(),
+        }
+    }
+
     /// Reports the arguments. Those of a call that was cut have no end (D14).
     pub(super) fn close(self, choice: u32, is_whole: bool, output: &mut Output<'_>) {
         let mut json = self.arguments.to_json();

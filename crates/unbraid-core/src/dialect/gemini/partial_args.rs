@@ -12,8 +12,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct PartialArgs {
     root: Option<Tree>,
-    /// The path of the string that the next piece may continue.
-    continued: Option<String>,
+    /// The path of the piece before, whose containers exist.
+    last_path: String,
     /// How many values were set, and how many bytes they have.
     values: usize,
     bytes: usize,
@@ -22,7 +22,11 @@ pub(super) struct PartialArgs {
 enum Tree {
     Object(Vec<(String, Self)>),
     Array(Vec<Self>),
-    Text(String),
+    Text {
+        text: String,
+        /// Whether more pieces of it follow, which may be after those of other values.
+        is_open: bool,
+    },
     /// A number, a boolean or null, as the server wrote it.
     Raw(String),
 }
@@ -54,9 +58,12 @@ impl PartialArgs {
             return false;
         };
         self.values += 1;
-        let appends = self.continued.take().is_some_and(|known| known == *path);
         // A new path may create a container for each step.
-        let containers = if appends { 0 } else { steps.len() };
+        let containers = if self.last_path == *path {
+            0
+        } else {
+            steps.len()
+        };
         self.bytes += value.len() + path.len() + containers * CONTAINER_BYTES;
         if self.values > MAX_PIECES || self.bytes > MAX_EVENT_BYTES {
             return false;
@@ -65,13 +72,8 @@ impl PartialArgs {
         let Some(target) = steps.into_iter().try_fold(root, Tree::member) else {
             return false;
         };
-        match (target, value) {
-            (Tree::Text(text), Tree::Text(more)) if appends => text.push_str(&more),
-            (target, value) => *target = value,
-        }
-        if piece.get("willContinue").and_then(Node::as_bool) == Some(true) {
-            self.continued = Some(path.into_owned());
-        }
+        target.set(value);
+        self.last_path = path.into_owned();
         true
     }
 
@@ -87,9 +89,26 @@ impl PartialArgs {
 }
 
 impl Tree {
+    /// Sets the value, or continues a string that is open. An empty piece that ends a string twice changes nothing.
+    fn set(&mut self, value: Self) {
+        match (self, value) {
+            (
+                Self::Text { text, is_open },
+                Self::Text {
+                    text: more,
+                    is_open: continues,
+                },
+            ) if *is_open || more.is_empty() => {
+                text.push_str(&more);
+                *is_open = continues;
+            }
+            (known, value) => *known = value,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Raw(text) => text.len(),
+            Self::Text { text, .. } | Self::Raw(text) => text.len(),
             Self::Object(_) | Self::Array(_) => 0,
         }
     }
@@ -133,7 +152,7 @@ impl Tree {
     fn write(&self, json: &mut String) {
         match self {
             Self::Raw(raw) => json.push_str(raw),
-            Self::Text(text) => json.push_str(&Value::from(text.as_str()).to_string()),
+            Self::Text { text, .. } => json.push_str(&Value::from(text.as_str()).to_string()),
             Self::Array(items) => {
                 for (position, item) in items.iter().enumerate() {
                     json.push(if position == 0 { '[' } else { ',' });
@@ -157,10 +176,17 @@ impl Tree {
     }
 }
 
+/// Whether a piece adds nothing to a string, or begins an empty one.
+pub(super) fn is_empty(piece: &Node<'_>) -> bool {
+    matches!(value_of(piece), Some(Tree::Text { text, .. }) if text.is_empty())
+}
+
 /// The value of a piece.
 fn value_of(piece: &Node<'_>) -> Option<Tree> {
+    let is_open = piece.get("willContinue").and_then(Node::as_bool) == Some(true);
     if let Some(text) = piece.get("stringValue").and_then(Node::text) {
-        return Some(Tree::Text(text.into_owned()));
+        let text = text.into_owned();
+        return Some(Tree::Text { text, is_open });
     }
     let raw_value = |key: &str| piece.get(key).filter(|node| !node.is_null());
     if let Some(value) = raw_value("numberValue").or_else(|| raw_value("boolValue")) {
@@ -170,7 +196,8 @@ fn value_of(piece: &Node<'_>) -> Option<Tree> {
     if piece.get("nullValue").is_some() {
         return Some(Tree::Raw("null".to_owned()));
     }
-    Some(Tree::Text(String::new()))
+    let text = String::new();
+    Some(Tree::Text { text, is_open })
 }
 
 /// The steps of a path: `.name`, `['name']` and `[0]` after `$`.
@@ -250,16 +277,29 @@ mod tests {
     }
 
     #[test]
-    fn g09_a_string_is_continued_by_the_next_piece_of_its_path() {
+    fn g09_a_string_is_continued_by_the_pieces_of_its_path_until_it_ends() {
         check(
             &[
                 r#"{"jsonPath":"$.a","stringValue":"Hel","willContinue":true}"#,
                 r#"{"jsonPath":"$.a","stringValue":"lo"}"#,
                 r#"{"jsonPath":"$.b","stringValue":"x","willContinue":true}"#,
                 r#"{"jsonPath":"$.a","stringValue":"new"}"#,
+                r#"{"jsonPath":"$.b","stringValue":"y","willContinue":true}"#,
                 r#"{"jsonPath":"$.b"}"#,
             ],
-            r#"{"a":"new","b":""}"#,
+            r#"{"a":"new","b":"xy"}"#,
+        );
+    }
+
+    #[test]
+    fn g09_a_repeated_end_of_a_string_changes_nothing() {
+        check(
+            &[
+                r#"{"jsonPath":"$.a","stringValue":"x","willContinue":true}"#,
+                r#"{"jsonPath":"$.a","stringValue":""}"#,
+                r#"{"jsonPath":"$.a","stringValue":""}"#,
+            ],
+            r#"{"a":"x"}"#,
         );
     }
 

@@ -72,6 +72,9 @@ impl Responses {
         let piece = Fragment::from(text);
         match (place.lane, &mut item.kind) {
             (ItemLane::Arguments(ordinal), ItemKind::Call(call)) if call.ordinal == ordinal => {
+                if call.arguments.is_ahead() {
+                    return false;
+                }
                 call.note(text);
             }
             (ItemLane::Arguments(_), _) => return false,
@@ -89,6 +92,9 @@ impl Responses {
                     return false;
                 }
                 if let Some(seen) = item.seen(lane, part) {
+                    if seen.is_ahead() {
+                        return false;
+                    }
                     seen.push(&piece);
                 }
                 self.arrived.note(lane);

@@ -15,6 +15,8 @@ use crate::{
 
 /// One item, as far as later events refer to it.
 pub(super) struct Item {
+    /// Its ordinal among all items.
+    ordinal: u64,
     /// Its `output_index`, which is a key (P05).
     index: Option<i64>,
     /// Its id, which is the key only where there is no index (P06).
@@ -56,6 +58,8 @@ pub(super) enum ReasoningKind {
 pub(super) struct Key<'a> {
     index: Option<i64>,
     id: Option<Cow<'a, str>>,
+    /// The id of a call, if the event has it.
+    call_id: Option<Cow<'a, str>>,
     /// Whether only the index counts.
     is_exact: bool,
 }
@@ -66,6 +70,7 @@ impl<'a> Key<'a> {
         Self {
             index: event.get("output_index").and_then(Node::as_i64_lenient),
             id: text(event, "item_id"),
+            call_id: text(event, "call_id"),
             is_exact: false,
         }
     }
@@ -74,6 +79,7 @@ impl<'a> Key<'a> {
     pub(super) fn of_item(event: &Node<'a>, item: &Node<'a>) -> Self {
         Self {
             id: text(item, "id").or_else(|| text(event, "item_id")),
+            call_id: text(item, "call_id"),
             ..Self::of_event(event)
         }
     }
@@ -83,6 +89,7 @@ impl<'a> Key<'a> {
         Self {
             index: Some(position),
             id: None,
+            call_id: None,
             is_exact: true,
         }
     }
@@ -108,6 +115,10 @@ impl ReasoningKind {
 }
 
 impl Item {
+    pub(super) fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
     /// Whether this is its `output_index`.
     pub(super) fn has_index(&self, index: i64) -> bool {
         self.index == Some(index)
@@ -118,17 +129,33 @@ impl Item {
     }
 
     /// Whether the call of the final output with these properties may be this one: it has the same id as an item, or the same
-    /// name, and its arguments are those that have arrived, if any have.
+    /// name, and its arguments are those that have arrived, if any have. A call without a name is known by its arguments.
     pub(super) fn may_be_call(&self, id: Option<&str>, name: Option<&str>, whole: &str) -> bool {
         let ItemKind::Call(call) = &self.kind else {
             return false;
         };
         let arrived = &call.arguments;
         let has_id = id.is_some() && self.id.as_deref() == id;
-        let is_equal = name.is_some()
-            && self.name.as_deref() == name
-            && (arrived.is_empty() || arrived.rest(whole) == Rest::Nothing);
-        has_id || is_equal
+        let is_equal = match self.name.as_deref() {
+            Some(known) => Some(known) == name && arrived.is_empty(),
+            None => false,
+        };
+        let has_arrived = !arrived.is_empty()
+            && arrived.rest(whole) == Rest::Nothing
+            && (self.name.is_none() || self.name.as_deref() == name);
+        has_id || is_equal || has_arrived
+    }
+
+    /// Forgets what complete values have brought of its texts, except one.
+    fn forget_ahead(&mut self, except: Option<(Lane, i64)>) {
+        for (lane, part, seen) in &mut self.texts {
+            if except != Some((*lane, *part)) {
+                seen.forget_ahead();
+            }
+        }
+        if let ItemKind::Call(call) = &mut self.kind {
+            call.arguments.forget_ahead();
+        }
     }
 
     /// Whether reasoning of this kind came first.
@@ -172,6 +199,19 @@ impl Responses {
         Some(item)
     }
 
+    /// Notes that a complete value has brought a part of the text of an item, or of its arguments.
+    pub(super) fn note_ahead(&mut self, ordinal: u64, text: Option<(Lane, i64)>) {
+        if let Some(before) = self.ahead.replace(ordinal) {
+            let except = text.filter(|_| before == ordinal);
+            let is_it = |item: &&mut Item| item.ordinal == before;
+            if let Some(item) = self.items.iter_mut().rev().find(is_it)
+                && (before != ordinal || text.is_some())
+            {
+                item.forget_ahead(except);
+            }
+        }
+    }
+
     /// The call of an event.
     pub(super) fn call(&mut self, key: &Key<'_>) -> Option<&mut Item> {
         let item = self.item(key, ItemKind::Call(Call::default()))?;
@@ -186,7 +226,9 @@ impl Responses {
         if self.items.len() >= MAX_ENTRIES {
             self.items.remove(0);
         }
+        self.opened += 1;
         self.items.push(Item {
+            ordinal: self.opened,
             index: None,
             id: None,
             kind,
@@ -203,14 +245,19 @@ impl Responses {
         self.items.len() - 1
     }
 
-    /// By the index; by the id if there is none; else the latest item of the kind that is not complete (P05, P06).
+    /// By the index; by the id or that of the call if there is none; else the latest item of the kind that is not complete, and
+    /// that is not another call (P05, P06).
     ///
     /// An item that was opened by an event without an index may be completed by one with an index.
     fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
         let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
         let has_id = |item: &Item| key.id.is_some() && item.id.as_deref() == key.id.as_deref();
+        let call_id = key.call_id.as_deref();
+        let has_call_id = |item: &Item| call_id.is_some() && item.call_id.as_deref() == call_id;
         let is_same = |item: &Item| {
-            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind) && !item.is_done
+            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
+                && !item.is_done
+                && (call_id.is_none() || item.call_id.is_none() || has_call_id(item))
         };
         let by_index = rposition(&|item| item.index == key.index);
         if key.is_exact {
@@ -219,9 +266,12 @@ impl Responses {
         if key.index.is_some() {
             return by_index
                 .or_else(|| rposition(&|item| item.index.is_none() && has_id(item)))
+                .or_else(|| rposition(&|item| item.index.is_none() && has_call_id(item)))
                 .or_else(|| rposition(&|item| item.index.is_none() && is_same(item)));
         }
-        rposition(&has_id).or_else(|| rposition(&is_same))
+        rposition(&has_id)
+            .or_else(|| rposition(&has_call_id))
+            .or_else(|| rposition(&is_same))
     }
 }
 

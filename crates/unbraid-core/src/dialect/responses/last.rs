@@ -3,7 +3,7 @@
 use super::{
     Arrived, CHOICE, Responses,
     item::{Item, ItemKind, Key},
-    whole::{ItemType, item_type},
+    whole::{ItemType, complete_header, item_type},
 };
 use crate::{
     dialect::reader::{Lane, Output, arguments_of, entries, raw, reason_of, text},
@@ -85,6 +85,10 @@ impl Responses {
                 Some(at) => self.fill_call(at, item, output),
                 None if item.get("call_id").is_some() || !arrived.calls => {
                     self.whole_item(&key, item, output);
+                    // It was not streamed, so an equal call after it is another one.
+                    if let Some(known) = self.items.last_mut() {
+                        known.is_in_output = true;
+                    }
                 }
                 None => {}
             },
@@ -100,10 +104,10 @@ impl Responses {
     /// The calls are complete: those without arguments have none.
     fn finish_calls(&mut self, reason: &str, output: &mut Output<'_>) {
         for item in std::mem::take(&mut self.items) {
-            if let ItemKind::Call(call) = item.kind
+            if let ItemKind::Call(mut call) = item.kind
                 && !item.is_custom
             {
-                self.calls.close(CHOICE, call, output);
+                self.calls.close(CHOICE, &mut call, output);
             }
         }
         self.calls.finish(CHOICE, reason, output);
@@ -149,11 +153,14 @@ impl Responses {
         Some(at)
     }
 
-    /// Completes a streamed call of which no arguments arrived.
+    /// Completes a streamed call of which no arguments, or no name or id arrived.
     fn fill_call<'a>(&mut self, at: usize, item: &Node<'a>, output: &mut Output<'a>) {
         let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
-        if let Some(known) = self.items.get_mut(at)
-            && let ItemKind::Call(call) = &mut known.kind
+        let Some(known) = self.items.get_mut(at) else {
+            return;
+        };
+        complete_header(known, item, output);
+        if let ItemKind::Call(call) = &mut known.kind
             && call.arguments.is_empty()
         {
             call.append(CHOICE, whole, output);

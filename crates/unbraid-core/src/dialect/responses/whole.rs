@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     CHOICE, Responses,
-    item::{ItemKind, Key, ReasoningKind, part_of},
+    item::{Item, ItemKind, Key, ReasoningKind, part_of},
     parts::Parts,
 };
 use crate::{
@@ -155,9 +155,11 @@ impl Responses {
         if !item.accepts(kind) {
             return;
         }
+        let ordinal = item.ordinal();
         match item.seen(lane, part).map(|seen| seen.complete(whole)) {
             Some(Rest::Nothing) | None => {}
             Some(Rest::Missing(rest)) => {
+                self.note_ahead(ordinal, Some((lane, part)));
                 self.arrived.note(lane);
                 output.text(CHOICE, lane, Some(rest.into_owned()));
             }
@@ -284,19 +286,7 @@ impl Responses {
         };
         let wire_index = Some(call.ordinal);
         if std::mem::replace(&mut known.is_described, true) {
-            // An earlier event may have brought the name without the id.
-            if known.call_id.is_none()
-                && let Some(id) = text(item, "call_id")
-            {
-                known.call_id = Some(id.as_ref().to_owned());
-                let update = ToolCallUpdate {
-                    wire_index,
-                    id: Some(id),
-                    ..ToolCallUpdate::default()
-                };
-                output.call(CHOICE, update);
-            }
-            return;
+            return complete_header(known, item, output);
         }
         const KNOWN: [&str; 11] = [
             "type",
@@ -317,9 +307,7 @@ impl Responses {
         }
         let id = text(item, "call_id");
         known.call_id = id.as_deref().map(str::to_owned);
-        known.name = text(item, "name")
-            .filter(|name| name.len() <= MAX_NAME_BYTES)
-            .map(Cow::into_owned);
+        known.name = name_of(item);
         known.is_custom = is_custom;
         output.call(
             CHOICE,
@@ -340,10 +328,15 @@ impl Responses {
         whole: Option<Fragment<'_>>,
         output: &mut Output<'_>,
     ) {
-        if let Some(ItemKind::Call(call)) = self.call(key).map(|item| &mut item.kind)
+        let Some(known) = self.call(key) else {
+            return;
+        };
+        let ordinal = known.ordinal();
+        if let ItemKind::Call(call) = &mut known.kind
             && let Some(whole) = whole
+            && call.complete(CHOICE, &whole.text, output)
         {
-            call.complete(CHOICE, &whole.text, output);
+            self.note_ahead(ordinal, None);
         }
     }
 
@@ -367,6 +360,30 @@ impl Responses {
         }
         self.complete_call(&key, arguments_of(event.get(name)), output);
     }
+}
+
+/// Reports the id and the name of a call that the events before have not brought.
+pub(super) fn complete_header<'a>(known: &mut Item, item: &Node<'a>, output: &mut Output<'a>) {
+    let ItemKind::Call(call) = &known.kind else {
+        return;
+    };
+    let mut update = ToolCallUpdate::default().with_wire_index(call.ordinal);
+    if known.call_id.is_none() {
+        update.id = text(item, "call_id");
+        known.call_id = update.id.as_deref().map(str::to_owned);
+    }
+    if known.name.is_none() {
+        known.name = name_of(item);
+        update.name = fragment(item, "name").filter(|_| known.name.is_some());
+    }
+    if update.id.is_some() || update.name.is_some() {
+        output.call(CHOICE, update);
+    }
+}
+
+fn name_of(item: &Node<'_>) -> Option<String> {
+    let name = text(item, "name").filter(|name| name.len() <= MAX_NAME_BYTES);
+    name.map(Cow::into_owned)
 }
 
 /// The text of a message's part.

@@ -45,11 +45,17 @@ impl Reader {
                     let known = self.streamed_call(&outputs, item);
                     let known = known.and_then(|at| self.choice.calls.get_mut(at));
                     match known {
-                        Some(call) if call.arguments.is_empty() => {
-                            call.arguments =
-                                [text(item, "arguments"), text(item, "input")].concat();
+                        Some(call) => {
+                            if call.arguments.is_empty() {
+                                call.arguments =
+                                    [text(item, "arguments"), text(item, "input")].concat();
+                            }
+                            if call.name.is_empty() {
+                                text(item, "name").clone_into(&mut call.name);
+                            }
+                            let id = item["call_id"].as_str().map(str::to_owned);
+                            call.id = call.id.take().or(id);
                         }
-                        Some(_) => {}
                         None => {
                             self.header(at, item, kind == "custom_tool_call");
                             self.whole_call(at, item);
@@ -86,9 +92,11 @@ impl Reader {
             let has_item_id = streamed.is_some_and(|streamed| {
                 !streamed.id.is_empty() && item["id"] == streamed.id.as_str()
             });
-            let is_equal = !call.name.is_empty()
-                && call.name == text(item, "name")
-                && (call.arguments.is_empty() || call.arguments == whole);
+            let is_equal = if call.arguments.is_empty() {
+                !call.name.is_empty() && call.name == text(item, "name")
+            } else {
+                call.arguments == whole && (call.name.is_empty() || call.name == text(item, "name"))
+            };
             !in_output(call) && !self.used.contains(at) && (has_item_id || is_equal)
         })?;
         self.used.push(at);
