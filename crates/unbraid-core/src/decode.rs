@@ -42,6 +42,7 @@ use crate::{
     config::default_reasoning_keys,
     frame::{Frame, FrameKind},
     node,
+    prefetch::prefetch,
     text_delta::{DeltaKind, UpdateSink, Updates},
 };
 
@@ -185,6 +186,13 @@ impl Decoder {
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(crate) fn prefetch(&mut self) {
+        self.templates.prefetch();
+        prefetch(self.scanned + self.events + self.envelope.version());
     }
 
     /// Decodes one frame into at least one update, of which the last one is marked. Empty data is not an event, and gives

@@ -29,6 +29,8 @@ use ndjson::{Json, JsonStep};
 use raw::{Part, RawFrame};
 use sse::Sse;
 
+use crate::prefetch::prefetch;
+
 /// Splits a body into frames.
 ///
 /// An event with one line of data that is complete within one read is borrowed from that read. Bytes that the end of a
@@ -104,6 +106,13 @@ impl Framer {
     pub(crate) fn expect_messages(mut self, expected: bool) -> Self {
         self.expects_messages = expected;
         self
+    }
+
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self.bytes() + self.bom_matched as u64);
+        self.sse.prefetch();
     }
 
     /// Returns the next frame of `input`, and advances `input` past it.

@@ -113,6 +113,7 @@ mod message;
 mod metadata;
 mod node;
 mod pipeline;
+mod prefetch;
 mod reasoning_source;
 mod redact;
 mod report;
@@ -173,6 +174,7 @@ pub mod internal {
         json_text::parsed,
         node::compact,
         pipeline::{Pipeline, UpdateReader},
+        prefetch::prefetch,
         route::{ChoiceSink, Router},
         text_delta::{Delta, DeltaKind, Extras, TextDelta},
         transcript::{EventFilter, TextKind},

@@ -80,6 +80,13 @@ impl<S: ChoiceSink> Pipeline<S> {
         &self.intake
     }
 
+    /// Loads what the next event most likely needs, which may lie in no cache by now.
+    #[inline]
+    pub fn prefetch(&mut self) {
+        self.intake.prefetch();
+        self.router.prefetch();
+    }
+
     /// Takes the next bytes of the stream. Bytes after the stream's end are dropped (S26).
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut input = bytes;

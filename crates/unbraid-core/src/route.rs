@@ -24,6 +24,7 @@ use crate::{
     BodyFormat, ChoiceEnd, ChoiceIndex, Config, EventIndex, LimitExceeded, Metadata, ServerError,
     StreamError, Update, Warning,
     event::{Event, Position, Sequenced},
+    prefetch::prefetch,
     text::Text,
     text_delta::Delta,
     usage::{Reported, Source},
@@ -151,6 +152,14 @@ impl Router {
             refused_choices: RefusedChoices::default(),
             folded: FoldedIndices::default(),
         }
+    }
+
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        let routes = [self.routes.first(), self.routes.last()];
+        let costs = routes.into_iter().flatten().map(|route| route.cost);
+        prefetch(costs.sum::<u64>() + self.cost + self.updates);
     }
 
     /// Routes the next update of the stream.

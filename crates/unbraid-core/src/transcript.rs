@@ -22,7 +22,7 @@ use reasons::Reasons;
 use crate::{
     CallIndex, ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Event, EventIndex,
     FinishReason, ReasoningSource, Sequenced, Warning, event::Position, message::ChoiceOutcome,
-    warning::Warnings,
+    prefetch::prefetch, warning::Warnings,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +138,15 @@ impl Transcript {
             discarded: false,
             discarded_bytes: 0,
         }
+    }
+
+    /// Loads where the next event is written.
+    #[doc(hidden)]
+    #[inline]
+    pub fn prefetch(&self) {
+        let record = self.records.last().map_or(0, |record| record.text_end);
+        let text = self.text.as_bytes().last().copied().unwrap_or_default();
+        prefetch(u64::from(record) + u64::from(text));
     }
 
     /// The choice.

@@ -13,7 +13,7 @@ mod provider;
 mod site;
 mod updates;
 
-use std::{cell::Cell, ops::Range};
+use std::{cell::Cell, ops::Range, sync::Arc};
 
 use super::{
     fields::{ValueReader, usage},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     CompletionKind, Update, chunk::Pairs, limits::MAX_VALUES, node::may_overflow,
-    text_delta::DeltaKind,
+    prefetch::prefetch, text_delta::DeltaKind,
 };
 pub(super) use build::Learned;
 use form::Form;
@@ -38,7 +38,7 @@ const MAX_VALUE_HOLES: usize = 8;
 #[repr(C)]
 pub(super) struct Template {
     /// The chunk that it was learned from.
-    text: Box<str>,
+    text: Arc<str>,
     /// The length of the text before the first hole.
     head_len: usize,
     /// Each hole. They refer to the text, so that a match reads one allocation from its start to its end.
@@ -170,6 +170,22 @@ impl<'t> Line<'t> {
 }
 
 impl Template {
+    /// The chunk that it was learned from.
+    pub(super) fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Loads what a match needs beside the text.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        let holes = [self.holes.first(), self.holes.last()];
+        let starts = holes
+            .into_iter()
+            .flatten()
+            .map(|hole| u64::from(hole.literal.0));
+        prefetch(starts.sum::<u64>() + u64::from(self.has_extra_holes));
+    }
+
     /// The bytes before the first hole.
     pub(super) fn head(&self) -> &[u8] {
         self.text

@@ -5,6 +5,8 @@
 //! `TextDelta`, which has no envelope, only directly after another match with the same envelope, or after the chunk that made
 //! a template with it.
 
+use std::sync::Arc;
+
 use super::{
     envelope::EnvelopeMemo,
     json_bytes::{common_len, unescape},
@@ -12,6 +14,7 @@ use super::{
 };
 use crate::{
     ChoiceIndex,
+    prefetch::prefetch_bytes,
     text_delta::{DeltaKind, UpdateSink},
 };
 
@@ -27,6 +30,8 @@ pub(super) struct Templates {
     common_len: usize,
     /// The template that matched last, which is tried first.
     latest: usize,
+    /// The text of a template, which can be loaded from here without the template, and the number of the template.
+    prefetched: Option<(usize, Arc<str>)>,
     /// The envelope of the last event, if that event matched or made a template, so that consumers already have it.
     last_envelope: Option<u64>,
     hits: u64,
@@ -103,6 +108,25 @@ impl Templates {
                 template.match_start(data, *common_len, number)
             }
         })
+    }
+
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(super) fn prefetch(&mut self) {
+        match &self.prefetched {
+            Some((number, text)) if *number == self.latest => prefetch_bytes(text.as_bytes()),
+            _ => self.keep_prefetched(),
+        }
+        if let Some(template) = self.templates.get(self.latest) {
+            template.prefetch();
+        }
+    }
+
+    /// Keeps the text of the latest template for the next call.
+    #[cold]
+    fn keep_prefetched(&mut self) {
+        let latest = self.templates.get(self.latest);
+        self.prefetched = latest.map(|template| (self.latest, Arc::clone(template.text())));
     }
 
     /// Emits a match if the caller accepts it: as a text delta if the sink takes these and the delta says everything.
@@ -212,6 +236,7 @@ impl Templates {
         self.inserted += 1;
         template.set_form(self.inserted);
         self.latest = self.templates.len();
+        self.prefetched = None; // the numbers have changed
         self.templates.push(template);
         self.common_len = self.shared_head_len();
         self.has_values = self.templates.iter().any(Template::has_values);

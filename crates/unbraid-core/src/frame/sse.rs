@@ -11,6 +11,7 @@ use super::buffer::{MAX_KEPT_CAPACITY, clear};
 use super::line::{Line, Lines};
 use super::value::Value;
 use super::{DONE, FrameError, FrameKind, Part, RawFrame};
+use crate::prefetch::prefetch;
 
 /// The current event, by section 9.2.6 of the WHATWG HTML standard.
 // What an event of one line needs comes first.
@@ -63,6 +64,12 @@ enum LineEffect {
 }
 
 impl Sse {
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(u64::from(self.has_data) + self.name.len() as u64);
+    }
+
     pub(super) fn new(limit: usize, strict: bool) -> Self {
         Self {
             name: Vec::new(),

@@ -50,6 +50,13 @@ impl UpdateReader {
         }
     }
 
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(super) fn prefetch(&mut self) {
+        self.decoder.prefetch();
+        self.framer.prefetch();
+    }
+
     /// Decodes the next event of the input; `None` when the input is used up.
     ///
     /// # Errors

@@ -102,6 +102,16 @@ impl Transcript {
         next
     }
 
+    /// The text of the last event so far, if its number is `seq` and it is of this kind.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn only_text(&self, kind: TextKind, seq: usize) -> Option<&str> {
+        let record = self.records.get(seq)?;
+        let is_only = self.event_count() == seq + 1 && kind.matches(record.kind, record.number);
+        is_only.then(|| self.text_of(seq))
+    }
+
     /// Whether event `seq` can be read.
     #[inline]
     pub(crate) fn has_event(&self, seq: usize) -> bool {

@@ -102,6 +102,10 @@ fn a_command_sent_twice_is_received_once_or_twice() {
 }
 
 impl ApplyPending for u8 {
+    fn has_pending(&self) -> bool {
+        false
+    }
+
     fn apply_pending(&mut self) {}
 }
 

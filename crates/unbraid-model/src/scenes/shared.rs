@@ -29,6 +29,10 @@ pub(super) struct Value {
 }
 
 impl ApplyPending for Value {
+    fn has_pending(&self) -> bool {
+        self.pending > 0 || self.pending_calls > 0
+    }
+
     fn apply_pending(&mut self) {
         self.applied += std::mem::take(&mut self.pending);
         self.calls += std::mem::take(&mut self.pending_calls);
@@ -89,11 +93,42 @@ pub(super) fn end(log: &Log, count: u8) {
 fn a_watcher_sees_what_was_written_before_anybody_waited() {
     check(|| {
         let log = log();
-        log.change_unseen(|value| value.applied = 1);
+        log.change_silently(|value| value.applied = 1);
         let mut watcher = ScopedWatcher::new(&log);
         let reader = thread::spawn(move || run(applied(&mut watcher, 2)));
         defer(&log, &mut WakeList::default());
         reader.join().unwrap();
+        end(&log, 2);
+    });
+}
+
+/// Applies the work of two deltas as the reader does: the first one at once, and the second one with the notification.
+fn apply_and_defer(log: &Log, wake_list: &mut WakeList) {
+    log.change_silently(|value| value.applied += 1);
+    defer_text(log, wake_list);
+}
+
+#[test]
+fn a_watcher_sees_what_was_applied_before_it_is_notified() {
+    check(|| {
+        let log = log();
+        let mut watcher = ScopedWatcher::new(&log);
+        let reader = thread::spawn(move || run(applied(&mut watcher, 1)));
+        log.change_silently(|value| value.applied = 1);
+        log.defer(&mut WakeList::default(), |_| Interest::TEXT);
+        reader.join().unwrap();
+        end(&log, 1);
+    });
+}
+
+#[test]
+fn the_owner_applies_what_follows_an_applied_delta() {
+    check(|| {
+        let log = log();
+        let driven = Arc::clone(&log);
+        let owner = thread::spawn(move || run(driven.drive(|value| value.applied == 2)));
+        apply_and_defer(&log, &mut WakeList::default());
+        owner.join().unwrap();
         end(&log, 2);
     });
 }

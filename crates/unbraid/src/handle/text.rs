@@ -51,6 +51,8 @@ pub(crate) struct TextCursor {
 
 /// What a read of the log found.
 enum Copied {
+    /// A single short delta, which is not copied into the buffer.
+    One(Text),
     Deltas,
     /// The end of the stream, and the error that it ends with, if any.
     End(Option<ChoiceError>),
@@ -77,13 +79,13 @@ impl TextCursor {
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Text, ChoiceError>>> {
-        if self.next >= self.ends.len()
-            && let Some(end) = ready!(self.poll_copy(cx))
-        {
-            return Poll::Ready(end);
-        }
         if self.budget.exhausted(cx) {
             return Poll::Pending;
+        }
+        if self.next >= self.ends.len()
+            && let Some(item) = ready!(self.poll_copy(cx))
+        {
+            return Poll::Ready(item);
         }
         let end = self.ends.get(self.next).copied().unwrap_or(self.start);
         let text = cut(&self.copied, &mut self.shared, self.start, end);
@@ -95,16 +97,16 @@ impl TextCursor {
     /// As `poll_item`, but everything that has gathered is one item.
     fn poll_coalesced(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Text, ChoiceError>>> {
         if self.next >= self.ends.len()
-            && let Some(end) = ready!(self.poll_copy(cx))
+            && let Some(item) = ready!(self.poll_copy(cx))
         {
-            return Poll::Ready(end);
+            return Poll::Ready(item);
         }
         self.next = self.ends.len();
         let rest = self.copied.get(self.start..).unwrap_or_default();
         Poll::Ready(Some(Ok(Text::from(rest))))
     }
 
-    /// Copies the deltas that the log has; `Some` is the end of the stream.
+    /// Copies the deltas that the log has. `Some` is the item of a single delta, or the end of the stream.
     fn poll_copy(&mut self, cx: &Context<'_>) -> Poll<Option<Option<Result<Text, ChoiceError>>>> {
         if self.done {
             return Poll::Ready(Some(None));
@@ -127,6 +129,7 @@ impl TextCursor {
                 self.budget.reset();
                 Poll::Pending
             }
+            Poll::Ready(Copied::One(text)) => Poll::Ready(Some(Some(Ok(text)))),
             Poll::Ready(Copied::Deltas) => Poll::Ready(None),
             Poll::Ready(Copied::End(error)) => {
                 self.done = true;
@@ -175,6 +178,10 @@ fn read(
     copied: &mut String,
     ends: &mut Ends,
 ) -> Read<Copied> {
+    if let Some(text) = state.transcript.only_text(kind, *seq).and_then(Text::short) {
+        *seq += 1;
+        return state.read_until(*seq, Copied::One(text));
+    }
     *seq = state
         .transcript
         .gather(kind, *seq, COPY_BYTES, copied, |end| ends.push(end));

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Usage,
     Warning,
-    internal::{ChoiceSink, Delta},
+    internal::{ChoiceSink, Delta, prefetch},
 };
 
 use super::{choice_actor::ChoiceActor, numbering::Numbering, owners::Owners, start_now};
@@ -16,7 +16,7 @@ use crate::{
     state::{
         batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
     },
-    sync::wait_list::WakeList,
+    sync::wait_list::{Interest, WakeList},
 };
 
 #[derive(Debug)]
@@ -44,6 +44,8 @@ struct ChoiceRoute {
     log: ChoiceLog,
     stage: Stage,
     end: RouteEnd,
+    /// What the delta that was applied since the last delivery has changed.
+    applied: Interest,
     /// What has arrived since the last delivery.
     batch: Batch,
     /// The wakers of the last delivery, which the next one most likely wakes again.
@@ -67,7 +69,7 @@ enum Stage {
 enum Target<'r> {
     /// The log of a choice that is not announced yet.
     Log(&'r ChoiceLog),
-    Batch(&'r mut Batch),
+    Route(&'r mut ChoiceRoute),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +97,18 @@ impl Outbox {
             undelivered: SmallVec::new(),
             events: Vec::new(),
             usage: None,
+        }
+    }
+
+    /// Loads what the next event most likely needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        /// Any of the choices may be next, and what is loaded for the others is loaded in vain.
+        const MOST: usize = 4;
+        for route in self.routes.iter().take(MOST) {
+            route.log.prefetch();
+            route.wake_list.prefetch();
+            prefetch(route.batch.is_empty().into());
         }
     }
 
@@ -187,12 +201,12 @@ impl Outbox {
         if route.stage == Stage::New {
             return Some(Target::Log(&route.log));
         }
-        // The first entry of a batch marks the slot, so each slot is listed once and `deliver` visits only choices with work,
-        // not all of them.
-        if route.batch.is_empty() {
+        // The first work after a delivery marks the slot, so each slot is listed once and `deliver` visits only choices with
+        // work, not all of them.
+        if !route.has_work() {
             self.undelivered.push(slot);
         }
-        Some(Target::Batch(&mut route.batch))
+        Some(Target::Route(route))
     }
 
     /// Delivers the batches; returns false if choices are still to be announced or their actors to be started, which
@@ -208,7 +222,7 @@ impl Outbox {
         self.deliver_by(ChoiceLog::append_and_apply);
     }
 
-    fn deliver_by(&mut self, append: impl Fn(&ChoiceLog, &mut Batch, &mut WakeList)) {
+    fn deliver_by(&mut self, append: impl Fn(&ChoiceLog, Interest, &mut Batch, &mut WakeList)) {
         let Self {
             routes,
             undelivered,
@@ -219,7 +233,7 @@ impl Outbox {
             let route = routes.get_mut(*slot);
             route.is_some_and(|route| {
                 // It is empty if the actor was not started after the last delivery.
-                if !route.batch.is_empty() {
+                if route.has_work() {
                     route.deliver(&append);
                 }
                 match route.stage {
@@ -282,8 +296,27 @@ impl Outbox {
 }
 
 impl ChoiceRoute {
-    fn deliver(&mut self, append: impl FnOnce(&ChoiceLog, &mut Batch, &mut WakeList)) {
-        append(&self.log, &mut self.batch, &mut self.wake_list);
+    /// Whether anything has arrived since the last delivery.
+    fn has_work(&self) -> bool {
+        self.applied != Interest::NONE || !self.batch.is_empty()
+    }
+
+    /// The first delta of a read is applied at once. Many servers send one event at a time, and then nothing is copied into a
+    /// batch, nor out of it.
+    fn delta(&mut self, delta: Delta<'_>, position: Position) {
+        if let Delta::Text(text) = delta
+            && !self.has_work()
+            && let Some(changed) = self.log.apply_first(text, position)
+        {
+            self.applied = changed;
+            return;
+        }
+        self.batch.push_delta(delta, position);
+    }
+
+    fn deliver(&mut self, append: impl FnOnce(&ChoiceLog, Interest, &mut Batch, &mut WakeList)) {
+        let applied = std::mem::replace(&mut self.applied, Interest::NONE);
+        append(&self.log, applied, &mut self.batch, &mut self.wake_list);
         if self.end != RouteEnd::Open {
             // Nobody waits for more of the choice, and a kept waker would outlive a cursor that is dropped now.
             self.wake_list = WakeList::default();
@@ -316,6 +349,7 @@ impl ChoiceSink for Outbox {
             log: ChoiceLog::new(index, kind, &self.config, self.started),
             stage: Stage::New,
             end: RouteEnd::Open,
+            applied: Interest::NONE,
             batch: Batch::default(),
             wake_list: WakeList::default(),
             actor: None,
@@ -326,7 +360,7 @@ impl ChoiceSink for Outbox {
     fn delta(&mut self, slot: usize, delta: Delta<'_>, position: Position) {
         match self.target(slot) {
             Some(Target::Log(log)) => log.apply_delta(delta, position),
-            Some(Target::Batch(batch)) => batch.push_delta(delta, position),
+            Some(Target::Route(route)) => route.delta(delta, position),
             None => {}
         }
     }
@@ -336,7 +370,7 @@ impl ChoiceSink for Outbox {
             Some(Target::Log(log)) => log.write(position, |machine, transcript| {
                 machine.apply_late(update, position, transcript);
             }),
-            Some(Target::Batch(batch)) => batch.push_late(update, position),
+            Some(Target::Route(route)) => route.batch.push_late(update, position),
             None => {}
         }
     }
@@ -354,7 +388,7 @@ impl ChoiceSink for Outbox {
             Some(Target::Log(log)) => log.write(position, |machine, transcript| {
                 machine.finish(end, position, transcript);
             }),
-            Some(Target::Batch(batch)) => batch.push_finish(end, position),
+            Some(Target::Route(route)) => route.batch.push_finish(end, position),
             None => {}
         }
     }
@@ -365,7 +399,7 @@ impl ChoiceSink for Outbox {
             Some(Target::Log(log)) => log.write(position, |machine, transcript| {
                 machine.finish_with_reason(position, transcript);
             }),
-            Some(Target::Batch(batch)) => batch.push_finish_with_reason(position),
+            Some(Target::Route(route)) => route.batch.push_finish_with_reason(position),
             None => {}
         }
     }
@@ -376,7 +410,7 @@ impl ChoiceSink for Outbox {
             Some(Target::Log(log)) => log.write(position, |machine, transcript| {
                 machine.finish_with_error(end, position, transcript);
             }),
-            Some(Target::Batch(batch)) => batch.push_finish_with_error(end, position),
+            Some(Target::Route(route)) => route.batch.push_finish_with_error(end, position),
             None => {}
         }
     }

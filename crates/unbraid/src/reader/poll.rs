@@ -11,6 +11,8 @@ pub(super) const ITEM_COST: usize = 64;
 impl Reader {
     /// Reads whatever is ready, up to a bound, and waits only if nothing is.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Wakeup> {
+        self.pipeline.prefetch();
+        self.outbox().prefetch();
         // Commands come first: a source that is always ready must not keep a cancel waiting.
         if let Poll::Ready(commands) = self.control.poll(cx, &mut self.registered) {
             return Poll::Ready(Wakeup::Commands(commands));

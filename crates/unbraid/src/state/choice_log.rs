@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceError, ChoiceIndex, CompletionKind, Config, Event, Position, Transcript,
-    internal::{ChoiceMachine, Delta, DeltaKind},
+    internal::{ChoiceMachine, Delta, DeltaKind, TextDelta, prefetch},
 };
 
 use super::{batch::Batch, shared_transcript::SharedTranscript};
@@ -101,8 +101,28 @@ impl LogState {
         }
     }
 
+    /// Applies a delta that nothing precedes, and returns what it changes.
+    fn apply_first(&mut self, delta: &TextDelta<'_>, position: Position) -> Option<Interest> {
+        if !self.batch.is_empty() || !delta.extras.is_empty() {
+            return None;
+        }
+        self.transcript.prefetch();
+        let changes = self.changes_of_text(delta.text_kind, delta.role);
+        self.write(position, |machine, transcript| {
+            #[cfg(test)]
+            super::batch::before_apply(delta.text);
+            machine.apply(Delta::Text(delta), position, transcript);
+        });
+        // After a panic of the machine the choice has its end.
+        let ended = self.transcript.end().is_some();
+        Some(if ended { Interest::ALL } else { changes })
+    }
+
     /// Stores a batch, and returns what it will change.
     fn accept(&mut self, batch: &mut Batch) -> Interest {
+        if batch.is_empty() {
+            return Interest::NONE;
+        }
         if let Phase::Sealed { .. } = self.phase {
             *batch = Batch::default(); // the choice was lost: it has its end already
             return Interest::ALL;
@@ -124,14 +144,20 @@ impl LogState {
     /// Pending batches need no check: a batch that only continues one text does not change what the next one is, and any other has already
     /// notified every waiter that has not read it.
     fn changes_of(&self, batch: &Batch) -> Interest {
-        let continues =
-            |(kind, role): &_| self.machine.only_continues(*kind, *role, &self.transcript);
-        match batch.single_text().filter(continues) {
-            Some((DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal, _)) => {
-                Interest::TEXT
-            }
-            Some((DeltaKind::Arguments(_), _)) => Interest::CALLS,
-            None => Interest::ALL,
+        let single = batch.single_text();
+        single.map_or(Interest::ALL, |(kind, role)| {
+            self.changes_of_text(kind, role)
+        })
+    }
+
+    /// What a piece of text changes.
+    fn changes_of_text(&self, kind: DeltaKind, role: Option<&str>) -> Interest {
+        if !self.machine.only_continues(kind, role, &self.transcript) {
+            return Interest::ALL;
+        }
+        match kind {
+            DeltaKind::Content | DeltaKind::Reasoning | DeltaKind::Refusal => Interest::TEXT,
+            DeltaKind::Arguments(_) => Interest::CALLS,
         }
     }
 
@@ -242,6 +268,11 @@ impl LogState {
 
 impl ApplyPending for LogState {
     #[inline]
+    fn has_pending(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    #[inline]
     fn apply_pending(&mut self) {
         if !self.batch.is_empty() {
             self.apply_batch();
@@ -290,6 +321,12 @@ impl ChoiceLog {
         }
     }
 
+    /// Loads the start of the log, although it may be locked.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(Arc::strong_count(&self.state) as u64);
+    }
+
     /// The index of the choice within the completion. It takes no lock.
     pub(crate) fn index(&self) -> ChoiceIndex {
         self.index
@@ -313,20 +350,38 @@ impl ChoiceLog {
         position: Position,
         work: impl FnOnce(&mut ChoiceMachine, &mut Transcript),
     ) {
-        self.change_unseen(|state| state.write(position, work));
+        self.change_silently(|state| state.write(position, work));
     }
 
-    /// Appends a batch, and leaves an empty one in its place.
-    pub(crate) fn append(&self, batch: &mut Batch, wake_list: &mut WakeList) {
-        self.defer(wake_list, |state| state.accept(batch));
+    /// Applies a delta without waking anyone, and returns what it changes. `None` if the log has a batch that must be applied first, or
+    /// the delta is more than a piece of text.
+    ///
+    /// The caller passes the result to the next [`append`](Self::append).
+    #[inline]
+    pub(crate) fn apply_first(
+        &self,
+        delta: &TextDelta<'_>,
+        position: Position,
+    ) -> Option<Interest> {
+        self.change_silently(|state| state.apply_first(delta, position))
+    }
+
+    /// Appends a batch, and leaves an empty one in its place. `applied` is what was changed since the last call.
+    pub(crate) fn append(&self, applied: Interest, batch: &mut Batch, wake_list: &mut WakeList) {
+        self.defer(wake_list, |state| applied.and(state.accept(batch)));
     }
 
     /// As [`append`](Self::append), and applies the batch before anyone is woken. Meanwhile readers wait for the lock.
-    pub(crate) fn append_and_apply(&self, batch: &mut Batch, wake_list: &mut WakeList) {
+    pub(crate) fn append_and_apply(
+        &self,
+        applied: Interest,
+        batch: &mut Batch,
+        wake_list: &mut WakeList,
+    ) {
         self.defer(wake_list, |state| {
             let changes = state.accept(batch);
             state.apply_pending();
-            changes
+            applied.and(changes)
         });
     }
 

@@ -28,6 +28,10 @@ pub(crate) struct CompletionState {
 }
 
 impl ApplyPending for CompletionState {
+    fn has_pending(&self) -> bool {
+        false
+    }
+
     /// Nothing is ever deferred: a reader publishes far less often than it appends to a choice.
     fn apply_pending(&mut self) {}
 }

@@ -47,7 +47,10 @@ mod tests {
     use super::*;
     use crate::{
         state::{batch::Batch, completion::CompletionState},
-        sync::{shared::Shared, wait_list::WakeList},
+        sync::{
+            shared::Shared,
+            wait_list::{Interest, WakeList},
+        },
     };
 
     fn new_log() -> ChoiceLog {
@@ -64,7 +67,7 @@ mod tests {
         let log = new_log();
         let mut batch = Batch::default();
         batch.push_finish(ChoiceEnd::Cancelled, Position::default());
-        log.append_and_apply(&mut batch, &mut WakeList::default());
+        log.append_and_apply(Interest::NONE, &mut batch, &mut WakeList::default());
         log.seal();
         assert_eq!(end(&log), Some("cancelled"));
     }

@@ -22,7 +22,10 @@ use super::{
 
 /// A value that may hold work that a writer has deferred.
 pub(crate) trait ApplyPending {
-    /// Applies the deferred work.
+    /// Whether there is deferred work.
+    fn has_pending(&self) -> bool;
+
+    /// Applies it.
     fn apply_pending(&mut self);
 }
 
@@ -87,8 +90,9 @@ impl<T: ApplyPending> Shared<T> {
         result
     }
 
-    /// Changes the value while nobody else reads it, and wakes nobody.
-    pub(crate) fn change_unseen<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    /// Changes the value and wakes nobody: nobody reads it yet, or the caller notifies the waiters with the next
+    /// [`defer`](Self::defer).
+    pub(crate) fn change_silently<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         change(&mut self.lock().value)
     }
 
@@ -100,14 +104,16 @@ impl<T: ApplyPending> Shared<T> {
         let mut state = self.lock();
         let changed = work(&mut state.value);
         let State {
-            wait_list, owner, ..
+            wait_list,
+            owner,
+            value,
         } = &mut *state;
         // Waiters that were woken earlier and have not read yet do not count here, so the owner is woken beside them: a
         // consumer may be slow, or gone by now, and the work must not depend on it.
-        if !wait_list.notify(changed, wake_list) {
+        if !wait_list.notify(changed, wake_list) && value.has_pending() {
             match owner {
                 Some(owner) => owner.notify(changed, wake_list),
-                None => state.value.apply_pending(),
+                None => value.apply_pending(),
             }
         }
         drop(state);

@@ -9,6 +9,7 @@
 //! `Arc` around that is cloned.
 
 use std::{
+    hint::black_box,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::AtomicUsize,
     task::Waker,
@@ -23,6 +24,7 @@ use super::primitives::{Arc, AtomicBool, Ordering, clone_waker};
 pub(crate) struct Interest(u8);
 
 impl Interest {
+    pub(crate) const NONE: Self = Self(0);
     /// Content, reasoning and refusal.
     pub(crate) const TEXT: Self = Self(1);
     /// Tool calls and their arguments.
@@ -30,6 +32,11 @@ impl Interest {
     /// Everything else, such as the end.
     pub(crate) const OTHER: Self = Self(4);
     pub(crate) const ALL: Self = Self(7);
+
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -224,6 +231,14 @@ pub(crate) struct WakeList {
 const SEARCH_DISTANCE: usize = 16;
 
 impl WakeList {
+    /// Loads the waiter that is most likely woken next.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Some(waiter) = self.wakers.first() {
+            black_box(waiter.is_waiting());
+        }
+    }
+
     pub(crate) fn add(&mut self, waiter: &Arc<Waiter>) {
         let from = self.pending.saturating_sub(SEARCH_DISTANCE);
         let mut nearby = self.wakers.iter().skip(from).take(2 * SEARCH_DISTANCE);

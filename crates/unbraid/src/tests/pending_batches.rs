@@ -1,11 +1,27 @@
 //! A batch is applied by the next task that reads the log. Nothing may depend on which task that is, or whether there is one.
 
-use std::{task::Poll, time::Duration};
+use std::{
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
+use tokio::time::Instant;
+use unbraid_core::{
+    ChoiceIndex, CompletionKind, Config, EventIndex, Position,
+    internal::{Delta, DeltaKind, TextDelta},
+};
 use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 
 use super::{all_choices, outcome, read, soon};
-use crate::{Choice, Content};
+use crate::{
+    Choice, Content,
+    state::{batch::Batch, choice_log::ChoiceLog},
+    sync::{
+        shared::Watcher,
+        wait_list::{Interest, WakeList},
+    },
+};
 
 const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\n";
 const SECOND: Duration = Duration::from_secs(1);
@@ -124,7 +140,8 @@ async fn after_a_panic_of_the_machine_the_next_event_wakes_every_waiter() {
         pause(),
         bytes(content(0, "a")), // starts the actor, which applies what is pending then
         pause(),
-        bytes(content(0, crate::state::batch::PANIC)),
+        // The second delta of a read is in its batch, which a consumer applies.
+        bytes(content(0, "a") + &content(0, crate::state::batch::PANIC)),
         pause(),
         bytes(content(0, "b")),
         Step::Pause(10_000 * SECOND),
@@ -135,11 +152,11 @@ async fn after_a_panic_of_the_machine_the_next_event_wakes_every_waiter() {
     let mut calls = choice.tool_calls();
     let reads = async {
         while let Some(Ok(_)) = content.next().await {}
-        tokio::time::Instant::now()
+        Instant::now()
     };
     let waits = async {
         assert!(calls.next().await.unwrap().is_err());
-        tokio::time::Instant::now()
+        Instant::now()
     };
     let (lost, ended) =
         futures::future::join(reads, tokio::time::timeout(60 * SECOND, waits)).await;
@@ -205,4 +222,50 @@ async fn a_read_that_brings_two_texts_wakes_the_waiters_of_both() {
         }
     };
     futures::future::join(texts, fragments).await;
+}
+
+fn text_delta(text: &str) -> TextDelta<'_> {
+    TextDelta::new(EventIndex(0), ChoiceIndex(0), DeltaKind::Content, text)
+}
+
+#[tokio::test]
+async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
+    let config = Arc::new(Config::default());
+    let log = ChoiceLog::new(
+        ChoiceIndex(0),
+        CompletionKind::Chat,
+        &config,
+        Instant::now(),
+    );
+    let apply = |text| log.apply_first(&text_delta(text), Position::default());
+    assert_eq!(apply("a"), Some(Interest::ALL), "the choice starts");
+    assert_eq!(apply("b"), Some(Interest::TEXT));
+    // A batch is kept as long as a consumer waits that will apply it.
+    let mut watcher = Watcher::new(&log);
+    let waits = watcher.poll(&Context::from_waker(Waker::noop()), |_| Poll::<()>::Pending);
+    assert!(waits.is_pending());
+    let mut batch = Batch::default();
+    batch.push_delta(Delta::Text(&text_delta("c")), Position::default());
+    log.append(Interest::NONE, &mut batch, &mut WakeList::default());
+    assert_eq!(apply("d"), None);
+    assert_eq!(
+        log.read(|state| state.transcript.content().collect::<String>()),
+        "abc"
+    );
+    assert_eq!(apply("d"), Some(Interest::TEXT), "it was applied meanwhile");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_machine_in_the_reader_wakes_every_waiter() {
+    let steps = [
+        bytes(content(0, "a")),
+        pause(),
+        bytes(content(0, crate::state::batch::PANIC)),
+        Step::Pause(10_000 * SECOND),
+    ];
+    let completions = read(steps);
+    let choice = soon(completions.choice(0)).await.unwrap();
+    let mut calls = choice.tool_calls();
+    let lost = soon(calls.next()).await.unwrap();
+    assert_eq!(lost.unwrap_err().end().as_str(), "lost");
 }

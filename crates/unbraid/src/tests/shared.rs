@@ -16,6 +16,11 @@ use crate::{
 };
 
 impl ApplyPending for u8 {
+    /// A task has to be woken for whatever the tests defer.
+    fn has_pending(&self) -> bool {
+        true
+    }
+
     fn apply_pending(&mut self) {}
 }
 
