@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 42] = [
+const DIFFERENT: [(&str, &str); 54] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -57,12 +57,36 @@ const DIFFERENT: [(&str, &str); 42] = [
         "a delta without a block is raised",
     ),
     (
+        "anthropic/gateway-a10-reason-in-the-start-cut",
+        "the reason of the start is kept, although the message is cut",
+    ),
+    (
+        "anthropic/gateway-a10-reason-only-in-the-start",
+        "the end without a reason overwrites that of the start",
+    ),
+    (
+        "anthropic/gateway-a11-begins-anew",
+        "two messages become one",
+    ),
+    (
+        "anthropic/proxy-a08-calls-out-of-order",
+        "a block is looked up by its position, not by its index",
+    ),
+    (
+        "anthropic/proxy-a11-start-after-the-first-block",
+        "a block is looked up by its position, not by its index",
+    ),
+    (
         "cohere/cohere-h07-cut",
         "arguments that were cut are not JSON",
     ),
     (
         "cohere/cohere-h09-v1",
         "events of the first version are ignored",
+    ),
+    (
+        "cohere/proxy-a08-starts-out-of-order",
+        "a call whose start comes late is raised",
     ),
     (
         "gemini/codeassist-g14-wrapped",
@@ -104,6 +128,14 @@ const DIFFERENT: [(&str, &str); 42] = [
     ),
     (
         "gemini/vertex-g09-streamed-arguments-cut",
+        "streamed arguments are dropped",
+    ),
+    (
+        "gemini/vertex-a08-g09-lost-start",
+        "streamed arguments are dropped",
+    ),
+    (
+        "gemini/vertex-g09-pieces-out-of-order",
         "streamed arguments are dropped",
     ),
     ("ollama/ollama-generate", "the chat method needs a message"),
@@ -162,6 +194,22 @@ const DIFFERENT: [(&str, &str); 42] = [
     (
         "responses/openai-p22-p23-parallel-calls",
         "an item without its end",
+    ),
+    (
+        "responses/codex-p06-ends-with-the-id-of-the-call",
+        "calls have the order of their ends",
+    ),
+    (
+        "responses/gateway-p10-names-only-at-the-end",
+        "items that are only in the final output",
+    ),
+    (
+        "responses/gateway-p11-equal-calls",
+        "an answer that is only in the final output",
+    ),
+    (
+        "responses/proxy-d13-whole-values-before-their-fragments",
+        "complete values are not compared with their fragments",
     ),
 ];
 
