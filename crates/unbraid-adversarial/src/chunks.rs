@@ -197,7 +197,7 @@ const INDICES: [&str; 22] = [
 ];
 
 /// Fields inserted at valid and invalid positions.
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 28] = [
     "\"index\":3,",
     ",\"index\":3",
     "\"delta\":{},",
@@ -213,6 +213,10 @@ const FIELDS: [&str; 24] = [
     "\"usage\":{\"total_tokens\":1},",
     "\"error\":{\"message\":\"m\"},",
     "\"obfuscation\":\"a\",",
+    "\"p\":\"abc\",",
+    "\"p\":\"a\\u0062c\",",
+    "\"p\":\"acb\",",
+    "\"p\":null,",
     "\"new\":[1,2],",
     "\"x\":1,",
     "null,",

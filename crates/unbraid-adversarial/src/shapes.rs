@@ -61,7 +61,10 @@ impl Server {
                 ),
                 ("usage", self.usage(rng)),
                 ("obfuscation", string(rng)),
-                ("p", string(rng)),
+                (
+                    "p",
+                    ["\"abc\"".into(), "\"\"".into(), string(rng)][rng.below(3)].clone(),
+                ),
                 ("system_fingerprint", "\"fp\"".into()),
                 ("provider", string(rng)),
                 ("x_groq", self.groq(rng)),

@@ -35,6 +35,8 @@ enum Kind {
     Created,
     Name,
     Padding,
+    /// Padding that is the start of an alphabet, and now and then something else.
+    Alphabet,
     Logprobs,
     Usage,
     /// Any value. It may be a field that keeps its last value in some chunks.
@@ -97,7 +99,7 @@ impl VaryingServer {
             ("usage", Kind::Usage),
             ("obfuscation", Kind::Padding),
             ("timings", Kind::Json),
-            ("p", Kind::Json),
+            ("p", Kind::Alphabet),
             ("system_fingerprint", constant("\"fp\"")),
             ("object", constant("\"chat.completion.chunk\"")),
         ];
@@ -201,6 +203,8 @@ impl VaryingServer {
             Kind::Created => (1_795_216_167 + rng.below(3)).to_string(),
             Kind::Name => format!("\"name-{}\"", rng.below(4)),
             Kind::Padding => format!("\"{}\"", "x".repeat(rng.below(6))),
+            Kind::Alphabet if rng.below(60) == 0 => self.values.value(1, rng),
+            Kind::Alphabet => format!("\"{}\"", &"abcdefghijklmnop"[..rng.below(16)]),
             Kind::Logprobs => self.values.logprobs(rng),
             Kind::Usage => self.values.usage(rng),
             Kind::Json => self.values.value(2, rng),

@@ -37,6 +37,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) extra: Pairs<'a>,
     /// Whether padding was dropped from the envelope.
     pub(crate) has_padding: bool,
+    /// Whether the padding `p` was dropped from it (E24).
+    pub(crate) has_alphabet: bool,
     /// The strings with escapes, if the scan read the chunk.
     pub(crate) escapes: Escapes,
     pub(crate) warnings: Vec<Warning>,
@@ -126,6 +128,22 @@ pub(crate) fn put_field<'a>(pairs: &mut Pairs<'a>, key: Cow<'a, str>, raw: Cow<'
 /// Whether a field is padding against traffic analysis, which is dropped (E24).
 pub(crate) fn is_padding(key: &str) -> bool {
     matches!(key, "obfuscation" | "nonce")
+}
+
+/// Whether the raw value of a field `p` of the envelope is padding, too: Mistral sends the start of an alphabet (E24).
+pub(crate) fn is_padding_of_p(raw: &str) -> bool {
+    let inside = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+    inside.is_some_and(|inside| is_start_of_alphabet(inside.as_bytes()))
+}
+
+/// Whether a text is the start of an alphabet with its digits.
+#[inline]
+pub(crate) fn is_start_of_alphabet(text: &[u8]) -> bool {
+    const ALPHABETS: [&[u8]; 2] = [
+        b"abcdefghijklmnopqrstuvwxyz0123456789",
+        b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+    ];
+    ALPHABETS.iter().any(|alphabet| alphabet.starts_with(text))
 }
 
 /// Whether log probabilities hold a token. Empty lists count as absent (M7), and the last of equal keys counts (E26).

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use crate::{
     CompletionKind, Fragment, ToolCallUpdate,
     chunk::{
-        Chunk, Element, Pairs, ReasoningOrigin, is_padding, non_empty, number_calls, some_text,
+        Chunk, Element, Pairs, ReasoningOrigin, is_padding, is_padding_of_p, non_empty,
+        number_calls, some_text,
     },
     dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
@@ -105,6 +106,15 @@ fn keep_unknown<'a>(
     value: &mut impl ValueReader<'a>,
 ) -> Result<(), Fallback> {
     let raw = value.some_raw()?;
+    keep_raw(pairs, key, raw)
+}
+
+/// The same for a value that was read; `None` is null.
+fn keep_raw<'a>(
+    pairs: &mut Pairs<'a>,
+    key: Cow<'a, str>,
+    raw: Option<Cow<'a, str>>,
+) -> Result<(), Fallback> {
     // A linear search: an ordinary chunk has about a dozen fields, and the limit bounds the rest.
     let is_known = pairs.iter().any(|(known, _)| *known == key);
     match raw {
@@ -202,6 +212,18 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             name if is_padding(name) => {
                 self.has_padding = true;
                 value.raw()?;
+            }
+            "p" => {
+                let raw = value.some_raw()?;
+                let is_padding = raw.as_deref().is_some_and(is_padding_of_p);
+                // Of repeated keys the last one counts (E26), which the lenient decoder finds.
+                if self.has_alphabet || self.extra.iter().any(|(known, _)| known == "p") {
+                    return Err(Fallback);
+                }
+                if !is_padding {
+                    keep_raw(&mut self.extra, key, raw)?;
+                }
+                self.has_alphabet = is_padding;
             }
             _ => keep_unknown(&mut self.extra, key, value)?,
         }

@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     Warning,
-    chunk::{Chunk, is_padding, put_field},
+    chunk::{Chunk, is_padding, is_padding_of_p, put_field},
     dialect,
     limits::MAX_ENTRIES,
     node::{Node, Value},
@@ -67,6 +67,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, event_
             put_field(&mut chunk.extra, key.clone(), value.to_json());
         }
         key_name if value.is_null() || is_padding(key_name) => {}
+        "p" if is_padding_of_p(&value.to_json()) => {}
         _ => put_field(&mut chunk.extra, key.clone(), value.to_json()),
     }
 }

@@ -21,8 +21,12 @@ use super::{
     scan::Scanner,
 };
 use crate::{
-    CompletionKind, Update, chunk::Pairs, limits::MAX_VALUES, node::may_overflow,
-    prefetch::prefetch, text_delta::DeltaKind,
+    CompletionKind, Update,
+    chunk::{Pairs, is_start_of_alphabet},
+    limits::MAX_VALUES,
+    node::may_overflow,
+    prefetch::prefetch,
+    text_delta::DeltaKind,
 };
 pub(super) use build::Learned;
 use form::Form;
@@ -415,6 +419,10 @@ impl<'t> TemplateMatch<'t> {
                 let length = self.entry.len().checked_sub(rest.len())?;
                 self.entry = self.entry.get(..length)?;
                 Some(0)
+            }
+            Slot::Alphabet => {
+                let (length, _) = string(rest)?;
+                is_start_of_alphabet(rest.get(..length)?).then_some(length)
             }
             // The padding is never decoded, so it is not checked to be UTF-8. Only ASCII is accepted here.
             _ => {

@@ -54,6 +54,7 @@ fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
         inner_usage: _,
         escapes: _,
         has_padding: _,
+        has_alphabet: _,
         model,
         has_choices,
         elements,

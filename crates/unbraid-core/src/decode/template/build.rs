@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     CompletionKind, ToolCallUpdate, Update,
-    chunk::{Chunk, Element, ReasoningOrigin, is_padding},
+    chunk::{Chunk, Element, ReasoningOrigin, is_start_of_alphabet},
     config::default_reasoning_keys,
     decode::{json_bytes::string, scan},
     text_delta::{DeltaKind, Extras},
@@ -273,19 +273,9 @@ fn sites(
         Slot::Index,
         span_of_number(text, index, element.index_end?)?,
     );
-    // Padding inside such a field is part of the field's raw JSON, so it has to be equal.
-    let has_padding = |(_, raw): &(Cow<'_, str>, Cow<'_, str>)| raw.contains(PADDING);
-    let mut all_fields = escaped
-        .extra
-        .iter()
-        .chain(&element.fields)
-        .chain(&element.update.metadata);
     // The scan has noticed whether there is any, which spares most chunks the search.
-    if (escaped.has_padding || element.has_padding)
-        && !all_fields.any(has_padding)
-        && let Some(span) = padding_span(text)
-    {
-        add(Slot::Padding, span);
+    if escaped.has_padding || escaped.has_alphabet || element.has_padding {
+        add_padding(learned, element, &mut add);
     }
     if let (Some(created), Some(end)) = (chunk.created, escaped.created_end)
         && let Some(span) = span_of_number(text, created, end)
@@ -342,8 +332,10 @@ fn add_values(
     let fields = fields
         .filter(|(_, ((key, _), _))| !is_text(key))
         .map(|(n, ((_, raw), outer_depth))| (Slot::Field(n, outer_depth), &**raw));
+    // Another `p` may be padding, which is no field.
     let extra = (0..)
         .zip(&escaped.extra)
+        .filter(|(_, (key, _))| key != "p")
         .map(|(n, (_, raw))| (Slot::Extra(n), &**raw));
     let logprobs = element
         .update
@@ -386,9 +378,39 @@ fn span_in_quotes(text: &str, inside: &str) -> Option<(usize, usize)> {
     is_string.then_some((start, end))
 }
 
-fn padding_span(text: &str) -> Option<(usize, usize)> {
-    debug_assert!(is_padding(PADDING.trim_matches('"')));
-    let key_end = end_of_only(text, PADDING)?;
+/// Adds the values that the decoder drops.
+fn add_padding(
+    learned: &Learned<'_, '_>,
+    element: &Element<'_>,
+    add: &mut impl FnMut(Slot, (usize, usize)),
+) {
+    let Learned { text, escaped, .. } = *learned;
+    // Padding inside such a field is part of the field's raw JSON, so it has to be equal.
+    let is_inside = |key: &str| {
+        let fields = element.fields.iter().chain(&element.update.metadata);
+        let mut fields = escaped.extra.iter().chain(fields);
+        fields.any(|(_, raw)| raw.contains(key))
+    };
+    if let Some(span) = padding_span(text, PADDING).filter(|_| !is_inside(PADDING)) {
+        add(Slot::Padding, span);
+    }
+    // A `p` with another value is a field.
+    let is_field = escaped.extra.iter().any(|(key, _)| key == "p");
+    if let Some((start, end)) = padding_span(text, ALPHABET)
+        && !learned.is_strict
+        && !is_field
+        && !is_inside(ALPHABET)
+        && text
+            .get(start..end)
+            .is_some_and(|p| is_start_of_alphabet(p.as_bytes()))
+    {
+        add(Slot::Alphabet, (start, end));
+    }
+}
+
+/// The span of the padding under a key.
+fn padding_span(text: &str, key: &str) -> Option<(usize, usize)> {
+    let key_end = end_of_only(text, key)?;
     let after_key = text.get(key_end..)?;
     let value = after_key
         .strip_prefix(":\"")
@@ -405,4 +427,6 @@ fn end_of_only(text: &str, needle: &str) -> Option<usize> {
     matches.next().is_none().then_some(start + needle.len())
 }
 
+/// The keys of padding, in quotes: that of OpenAI has any text, and that of Mistral the start of an alphabet.
 const PADDING: &str = "\"obfuscation\"";
+const ALPHABET: &str = "\"p\"";

@@ -14,6 +14,8 @@ pub(super) enum Slot {
     Text,
     /// The inside of the padding's quotes.
     Padding,
+    /// The inside of the quotes of padding that is the start of an alphabet.
+    Alphabet,
     /// The time of creation.
     Created,
     /// An integer that is not read, or that is part of the usage.
@@ -49,7 +51,10 @@ pub(super) enum Slot {
 impl Slot {
     /// Whether the values of two chunks are never taken to be equal.
     pub(super) fn is_always_hole(self) -> bool {
-        matches!(self, Self::Index | Self::Text | Self::Padding)
+        matches!(
+            self,
+            Self::Index | Self::Text | Self::Padding | Self::Alphabet
+        )
     }
 
     /// Whether the scanner has to read the value in a hole.
@@ -107,6 +112,7 @@ impl Slot {
             Self::Index
             | Self::Text
             | Self::Padding
+            | Self::Alphabet
             | Self::Logprobs
             | Self::Unused
             | Self::UnusedText => CHOICE,
