@@ -20,9 +20,9 @@ use crate::{
     gateway::Gateway,
     metrics::{DisconnectReason, Metrics, ViewKind},
     streams::ReaderPermit,
+    sync::wake_gate::WakeGate,
     timer::Timer,
     view::{PING, ViewReader},
-    wake_gate::WakeGate,
 };
 
 /// What a reader needs beside its view.
