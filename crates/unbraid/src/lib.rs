@@ -239,6 +239,15 @@ pub mod internal {
         tokio::runtime::Handle::try_current().is_ok() && crate::reader::has_time_driver()
     }
 
+    /// Sets the dialect unless one is set: what the content type of a response says about it.
+    #[must_use]
+    pub fn expected_dialect(
+        builder: crate::CompletionsBuilder,
+        dialect: Option<crate::Dialect>,
+    ) -> crate::CompletionsBuilder {
+        builder.expected_dialect(dialect)
+    }
+
     /// Ends the streams of a builder after the rest of a total timeout that began before them, whose whole length the error
     /// states.
     pub fn rest_of_total_timeout(
