@@ -288,7 +288,7 @@ impl Demux {
 
     /// How many events were decoded, and how many of them by a template, without parsing.
     pub(crate) fn template_hits(&self) -> (u64, u64) {
-        self.pipeline.intake().template_hits()
+        self.pipeline.update_reader().template_hits()
     }
 
     /// All warnings, of the stream and of its choices, in the order of their events.
