@@ -123,7 +123,8 @@
 //!   it; the connection closes when all choices are cancelled.
 //! - [`Choice::discard`] also frees the text.
 //! - [`Completions::cancel`] ends all choices and closes the source.
-//! - [`Completions::first_finished`] and [`Completions::first_where`] cancel the choices that did not win.
+//! - [`Completions::first_finished`] and [`Completions::first_where`] cancel the choices that did not win. For a caller that
+//!   judges them itself, [`Completions::keep_only`] does.
 //! - Dropping the last handle or cursor of a completion closes its source at once. Dropping any other frees and cancels nothing.
 //!   The waker of a dropped cursor's task is released with the next delta or the end of its choice at the latest.
 //!
