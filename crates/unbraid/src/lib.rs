@@ -111,8 +111,8 @@
 //! `DoneWithoutFinish` (`[DONE]` arrived, but no reason). After every other end (`Interrupted`, `ServerError`, `Transport`,
 //! `Cancelled`, `TimedOut`, `LimitExceeded`, `Lost`) they return exactly one error, then `None`. A reason that has arrived
 //! stays: an error of the stream does not take back a finished answer. `length` and `content_filter` are reasons, not
-//! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice
-//! ends.
+//! errors; [`ChoiceOutcome::is_complete`] is false for them. Arguments that parse are never a sign that a call is complete,
+//! so a call gets its [`CallStatus`] when its choice ends.
 //!
 //! Every stream ends, whatever fails: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
 //! choices as `Lost`.
