@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let end = choice
             .finished()
             .inspect(|_| println!("  the choice has ended"));
-        let calls = run_calls(&choice, &tools, limits.clone());
+        let calls = run_calls(&choice, &tools, limits);
         let (outcome, results) = futures::join!(end, calls);
         request = request.reply(&outcome?);
         if results.is_empty() {

@@ -49,6 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let agents = (0..3).map(|choice| act(&all, choice, &tools).boxed_local());
     let ((winner, results), losers) = select_ok(agents).await?;
     drop(losers); // and with them, their tools
+    all.keep_only([winner.index()]); // nothing more is generated for the others
     println!("choice {} wins: {}", winner.index(), results[0].text());
     let request = request.reply(&winner.finished().await?);
     let request = request.call_result(&results[0].call, results[0].text());

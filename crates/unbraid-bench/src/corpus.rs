@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use unbraid_core::{Config, Demux};
+use unbraid_core::{Config, Demux, internal::template_hits};
 
 use crate::{
     contender::Contender,
@@ -70,7 +70,7 @@ fn row(streams: &[Bytes]) -> io::Result<Row> {
         let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
-        let (seen, hits) = demux.template_hits();
+        let (seen, hits) = template_hits(&demux);
         (events, matched) = (events + seen, matched + hits);
     }
     let reads: Vec<Reads> = streams

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use unbraid_core::{Config, Demux, Dialect};
+use unbraid_core::{Config, Demux, Dialect, internal::template_hits};
 
 use crate::{
     contender::{Contender, Provider},
@@ -168,7 +168,7 @@ impl Row {
         let mut demux = Demux::new(Config::default());
         demux.feed(stream);
         demux.finish();
-        let (events, hits) = demux.template_hits();
+        let (events, hits) = template_hits(&demux);
         let reads = recordings::in_reads(stream);
         let today = today(dialect);
         let contenders = [

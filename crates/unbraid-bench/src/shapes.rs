@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use unbraid_core::{Config, Demux};
+use unbraid_core::{Config, Demux, internal::template_hits};
 
 use crate::{
     contender::Contender,
@@ -64,7 +64,7 @@ pub(crate) fn run(quick: bool, as_json: bool, out: &mut impl Write) -> io::Resul
         let mut demux = Demux::new(Config::default());
         demux.feed(&stream);
         demux.finish();
-        let (events, hits) = demux.template_hits();
+        let (events, hits) = template_hits(&demux);
         let row = Row {
             name: recording.name,
             class,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use unbraid_core::{Config, Demux};
+use unbraid_core::{Config, Demux, internal::template_hits};
 
 use crate::{
     contender::Contender,
@@ -63,7 +63,7 @@ fn size(recording: &Recording) -> Option<(u64, usize)> {
     let mut demux = Demux::new(Config::default());
     demux.feed(&recording.bytes);
     demux.finish();
-    let (events, _) = demux.template_hits();
+    let (events, _) = template_hits(&demux);
     let choices = demux.choices().count();
     (choices > 0).then_some((events, choices))
 }

@@ -180,8 +180,7 @@ impl Demux {
     }
 
     /// Drops the events that were not taken, for a caller that needs only the transcripts.
-    #[doc(hidden)]
-    pub fn skip_events(&mut self) {
+    pub(crate) fn skip_events(&mut self) {
         self.pipeline.sink.skip_events();
     }
 
@@ -288,10 +287,8 @@ impl Demux {
     }
 
     /// How many events were decoded, and how many of them by a template, without parsing.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn template_hits(&self) -> (u64, u64) {
-        self.pipeline.intake().template_hits()
+    pub(crate) fn template_hits(&self) -> (u64, u64) {
+        self.pipeline.update_reader().template_hits()
     }
 
     /// All warnings, of the stream and of its choices, in the order of their events.

@@ -165,6 +165,7 @@ pub use warning::Warning;
 /// [`Demux`], which drives the same machinery.
 #[doc(hidden)]
 pub mod internal {
+    use crate::{Demux, JsonErrorKind, ReadyCursor, Redact, ToolCall, Transcript, Update};
     pub use crate::{
         aggregate::{aggregate_of, choice_json, write_aggregate},
         choice::ChoiceMachine,
@@ -180,4 +181,34 @@ pub mod internal {
         transcript::{EventFilter, TextKind},
         usage::sum_across_dialects,
     };
+
+    /// Drops the events that were not taken, for a caller that needs only the transcripts.
+    pub fn skip_events(demux: &mut Demux) {
+        demux.skip_events();
+    }
+
+    /// Returns how many events were decoded, and how many of them by a template, without parsing.
+    #[must_use]
+    pub fn template_hits(demux: &Demux) -> (u64, u64) {
+        demux.template_hits()
+    }
+
+    /// Returns the update without secrets. Returns `None` if nothing has to be replaced.
+    #[must_use]
+    pub fn redact_update(redact: &Redact, update: &Update<'_>) -> Option<Update<'static>> {
+        redact.update(update)
+    }
+
+    /// Reads on until all is read or until more than `max` bytes of arguments were read; true if all is read.
+    pub fn advance_ready(cursor: &mut ReadyCursor, transcript: &Transcript, max: usize) -> bool {
+        cursor.advance(transcript, max)
+    }
+
+    /// Returns what [`ReadyCursor::poll`] returns, once all is read.
+    pub fn report_ready(
+        cursor: &mut ReadyCursor,
+        transcript: &Transcript,
+    ) -> Option<Result<ToolCall, JsonErrorKind>> {
+        cursor.report(transcript)
+    }
 }

@@ -72,6 +72,14 @@ pub const MAX_USAGE_BYTES: usize = 1024 * 1024;
 /// (S26). A usage chunk has a few hundred; a server that sends more sends another answer.
 pub const MAX_BYTES_AFTER_DONE: usize = 64 * 1024;
 
+/// The maximum number of bytes of a portion, which is decoded before anything is forwarded. It bounds how long other tasks
+/// wait, and what a batch holds. An ordinary read, of 64 KiB at most, is one portion.
+pub(crate) const PORTION_BYTES: usize = 256 * 1024;
+
+/// The maximum number of updates of a portion, without the rest of its last event. The shortest events have about ten bytes,
+/// and an update in a batch costs several hundred.
+pub(crate) const PORTION_UPDATES: usize = 4096;
+
 /// The limit that was exceeded.
 ///
 /// # Examples

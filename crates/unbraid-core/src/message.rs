@@ -111,6 +111,29 @@ impl AsRef<Message> for ChoiceOutcome {
 }
 
 impl ChoiceOutcome {
+    /// Whether the message is the complete answer: its end [is complete](ChoiceEnd::is_complete), and the caller did not
+    /// discard the choice.
+    ///
+    /// Without an error alone, the answer may also be one that `length` or a filter cut, or that ended without a reason. A
+    /// complete answer can want its calls answered, and its calls can have faults: each has its [`CallStatus`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceIndex, Config, Demux};
+    ///
+    /// let mut demux = Demux::new(Config::default());
+    /// demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"It is\"},\"finish_reason\":\"length\"}]}\n\n");
+    /// demux.feed(b"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"It is 42.\"},\"finish_reason\":\"stop\"}]}\n\n");
+    /// demux.finish();
+    /// let is_complete = |choice| demux.result(ChoiceIndex(choice)).unwrap().is_ok_and(|outcome| outcome.is_complete());
+    /// assert!(!is_complete(0) && is_complete(1));
+    /// ```
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.end.is_complete() && !self.discarded
+    }
+
     /// The finish reason that fits the message (F5, F9).
     ///
     /// Some servers report `stop` although there are tool calls, or `tool_calls` although there is none. If the raw reason

@@ -11,6 +11,7 @@ pub use update_reader::UpdateReader;
 use crate::{
     ChoiceEnd, ChoiceIndex, Config, StreamError, Update,
     format::{HEAD_BYTES, Head},
+    limits::{PORTION_BYTES, PORTION_UPDATES},
     route::{ChoiceSink, Router},
     text_delta::{DeltaUsage, TextDelta, UpdateSink},
 };
@@ -48,7 +49,7 @@ pub struct Pipeline<S> {
     /// Receives the decisions of the router.
     pub sink: S,
     router: Router,
-    intake: UpdateReader,
+    update_reader: UpdateReader,
     head: Head,
     /// The bytes that were received after `[DONE]`.
     after_done: usize,
@@ -60,7 +61,7 @@ impl<S: ChoiceSink> Pipeline<S> {
     pub fn new(config: impl Into<Arc<Config>>, sink: S) -> Self {
         let config = config.into();
         Self {
-            intake: UpdateReader::new(&config),
+            update_reader: UpdateReader::new(&config),
             head: Head::default(),
             router: Router::new(config),
             after_done: 0,
@@ -76,14 +77,14 @@ impl<S: ChoiceSink> Pipeline<S> {
 
     /// Returns the reader of updates, which counts bytes and events.
     #[must_use]
-    pub fn intake(&self) -> &UpdateReader {
-        &self.intake
+    pub fn update_reader(&self) -> &UpdateReader {
+        &self.update_reader
     }
 
     /// Loads what the next event most likely needs, which may lie in no cache by now.
     #[inline]
     pub fn prefetch(&mut self) {
-        self.intake.prefetch();
+        self.update_reader.prefetch();
         self.router.prefetch();
     }
 
@@ -130,13 +131,11 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// assert!(input.is_empty());
     /// ```
     pub fn feed_portion(&mut self, input: &mut &[u8]) -> bool {
-        const PORTION_BYTES: usize = 256 * 1024;
-        const PORTION_UPDATES: usize = 4096;
         let (mut portion, rest) = input
             .split_at_checked(PORTION_BYTES)
             .unwrap_or((*input, &[]));
         let Self {
-            intake,
+            update_reader,
             head,
             router,
             sink,
@@ -149,7 +148,7 @@ impl<S: ChoiceSink> Pipeline<S> {
                 sink,
                 count,
             };
-            let Some(event) = intake.next_to(&mut portion, &mut routed) else {
+            let Some(event) = update_reader.next_to(&mut portion, &mut routed) else {
                 break;
             };
             count = routed.count;
@@ -170,7 +169,7 @@ impl<S: ChoiceSink> Pipeline<S> {
             .split_at_checked(input.len() - remaining)
             .unwrap_or((*input, &[]));
         // A head that is full is not touched: it lies in a cache line of its own.
-        if intake.bytes() < (consumed.len() + HEAD_BYTES) as u64 {
+        if update_reader.bytes() < (consumed.len() + HEAD_BYTES) as u64 {
             head.extend(consumed);
         }
         *input = after;
@@ -188,33 +187,38 @@ impl<S: ChoiceSink> Pipeline<S> {
     /// Ends the stream because its source has ended, and with it all open choices. A second call does nothing.
     pub fn finish(&mut self) {
         let Self {
-            intake,
+            update_reader,
             head,
             router,
             sink,
             ..
         } = self;
         if router.closed().is_none()
-            && let Some(Err(error)) = intake.finish(&mut |update| router.update(update, sink))
+            && let Some(Err(error)) =
+                update_reader.finish(&mut |update| router.update(update, sink))
         {
             router.abort(error, sink);
         }
         if let Some(format) = head.format() {
             router.recognise(format);
         }
-        router.finish(intake.framer.bytes(), intake.framer.seen_field(), sink);
+        router.finish(
+            update_reader.framer.bytes(),
+            update_reader.framer.seen_field(),
+            sink,
+        );
     }
 
     /// Ends the stream by an error from outside, after what [`UpdateReader::abort`] has decoded.
     pub fn abort(&mut self, error: StreamError) {
         let Self {
-            intake,
+            update_reader,
             router,
             sink,
             ..
         } = self;
         if router.closed().is_none() {
-            intake.abort(&error, &mut |update| router.update(update, sink));
+            update_reader.abort(&error, &mut |update| router.update(update, sink));
         }
         router.abort(error, sink);
     }

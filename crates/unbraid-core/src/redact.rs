@@ -72,9 +72,7 @@ impl Redact {
 
     /// Returns the update without secrets, if it reports an error or does not belong to a completion: such an event may be an
     /// error in an unknown format. Returns `None` if nothing has to be replaced.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn update(&self, update: &Update<'_>) -> Option<Update<'static>> {
+    pub(crate) fn update(&self, update: &Update<'_>) -> Option<Update<'static>> {
         let foreign = !update.is_chunk && update.choice.is_none();
         let replace = self.0.as_deref()?;
         if !foreign && update.error.is_none() {

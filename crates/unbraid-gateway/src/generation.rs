@@ -50,7 +50,7 @@ use crate::{
     limits::READ_BYTES,
     metrics::Metrics,
     streams::{Cancelled, Command, Registration},
-    wake_gate::WakeGate,
+    sync::wake_gate::WakeGate,
 };
 
 /// A generation. It is boxed, because ractor moves an actor's arguments through several futures.

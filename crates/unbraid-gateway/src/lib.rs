@@ -84,11 +84,11 @@ mod reader;
 mod routes;
 mod server;
 mod streams;
+mod sync;
 mod timer;
 mod upstream;
 pub(crate) mod view;
 mod views;
-mod wake_gate;
 
 pub use auth::keys::{NewKey, Principal};
 pub use config::{FanOut, GatewayBuilder, OnLogFailure, UnknownOption};

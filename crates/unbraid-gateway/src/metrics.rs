@@ -2,6 +2,7 @@
 
 mod family;
 mod histogram;
+mod labels;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,7 +15,7 @@ use prometheus_client::{
 use unbraid_log::{Appended, LogError};
 
 use self::family::Families;
-pub(crate) use self::family::{AppendResult, DisconnectReason, UpstreamState, ViewKind};
+pub(crate) use self::labels::{AppendResult, DisconnectReason, UpstreamState, ViewKind};
 
 /// All metrics of one gateway. There is no global registry, so that a process can run several gateways.
 #[derive(Clone)]

@@ -20,9 +20,9 @@ use crate::{
     gateway::Gateway,
     metrics::{DisconnectReason, Metrics, ViewKind},
     streams::ReaderPermit,
+    sync::wake_gate::WakeGate,
     timer::Timer,
     view::{PING, ViewReader},
-    wake_gate::WakeGate,
 };
 
 /// What a reader needs beside its view.
@@ -65,7 +65,7 @@ impl ReaderBody {
     pub(crate) fn new(view: ViewReader, args: ReaderArgs) -> Self {
         let now = Instant::now();
         args.metrics.reader_connected(args.kind, args.resumed);
-        let is_post = args.kind == ViewKind::post;
+        let is_post = args.kind == ViewKind::Post;
         Self {
             view,
             permit: args.permit,
@@ -108,7 +108,7 @@ impl ReaderBody {
             ready!(self.timer.poll_until(cx, next, now));
             now = Instant::now();
             if self.closes_at.is_some_and(|at| at <= now) {
-                return self.close(DisconnectReason::age);
+                return self.close(DisconnectReason::Age);
             }
             if ping_at.is_some_and(|at| at <= now) {
                 return self.write(Bytes::from_static(PING));
@@ -135,11 +135,11 @@ impl Body for ReaderBody {
             && closes
             && gate.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
         {
-            return this.close(DisconnectReason::drain);
+            return this.close(DisconnectReason::Drain);
         }
         // Also for a view that is always ready, and never reaches its timer.
         if closes && this.closes_at.is_some_and(|at| at <= Instant::now()) {
-            return this.close(DisconnectReason::age);
+            return this.close(DisconnectReason::Age);
         }
         match this.view.poll_frame(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
@@ -173,8 +173,8 @@ impl Drop for ReaderBody {
         let reason = match self.closed {
             Some(reason) => Some(reason),
             None if self.is_over => None,
-            None if self.progress.has_stalled() => Some(DisconnectReason::slow),
-            None => Some(DisconnectReason::client),
+            None if self.progress.has_stalled() => Some(DisconnectReason::Slow),
+            None => Some(DisconnectReason::Client),
         };
         tracing::debug!(cursor = self.view.cursor().0, ?reason, "a reader left");
         self.metrics.reader_left(self.kind, reason);

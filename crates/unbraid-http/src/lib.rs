@@ -133,8 +133,16 @@ pub mod internal {
     use futures::stream::BoxStream;
     use unbraid::BoxError;
 
-    use crate::{body::encoding, error::BuildError, error::HttpError, send, tls::Backend};
+    use crate::{
+        body::encoding, client::ClientBuilder, error::BuildError, error::HttpError, send,
+        tls::Backend,
+    };
     pub use crate::{request::encode::seed_of, tls::SharedTls};
+
+    /// Returns the HTTP client alone, for a caller that forwards requests as they are: the command's `replay --record-from`.
+    pub fn http_client(builder: &ClientBuilder) -> Result<reqwest::Client, BuildError> {
+        builder.http_client()
+    }
 
     /// Returns the TLS library of clients that trust the system's certificates and the given roots.
     pub fn shared_tls(roots: &[Vec<u8>]) -> Result<SharedTls, BuildError> {

@@ -16,7 +16,7 @@ use std::{
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::{Response, Url};
 use tokio::time::timeout;
-use unbraid::{CompletionsBuilder, Dialect, TimedOut, Timeout};
+use unbraid::{CompletionsBuilder, Dialect, TimedOut, Timeout, internal::expected_dialect};
 
 pub(crate) use self::runtime::check_runtime;
 use self::{
@@ -145,7 +145,7 @@ impl Answer {
     /// Sets the dialect that the content type identifies, unless the caller set one (D05). Any other is recognized by the body:
     /// gateways answer in another dialect than that of the address.
     pub(crate) fn configure(&self, config: CompletionsBuilder) -> CompletionsBuilder {
-        config.expected_dialect(self.dialect)
+        expected_dialect(config, self.dialect)
     }
 }
 

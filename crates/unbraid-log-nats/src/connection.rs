@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{NatsError, NatsOptions, api::Failure, contact::Contact, publishers::Publishers};
+use crate::{NatsError, NatsOptions, api::Failure, contact::Contact, publishers::Publishers, tls};
 
 /// A subscription holds at most this many messages: a reader that is slower finds the others in the stream.
 pub(crate) const SUBSCRIPTION_CAPACITY: usize = 256;
@@ -79,8 +79,8 @@ impl Connection {
                 reason: format!("the file of the credentials cannot be read: {error}"),
             })?;
         }
-        if let Some(file) = &options.root_certificates {
-            connect = connect.add_root_certificates(file.clone());
+        if let Some(pem) = &options.root_certificates {
+            connect = connect.tls_client_config(tls::config(pem)?);
         }
         let publishers = Publishers::new(connect.clone(), addresses.clone());
         let connect = connect.event_callback(move |event| {

@@ -92,7 +92,7 @@
 //!
 //! A log has one connection, and one more for each further tokio runtime whose producers append, up to 32: so an
 //! acknowledgement wakes the thread that waits for it, and no other one, if each thread has a runtime of its own, as in the
-//! gateway.
+//! gateway. `tls://` trusts the system's certificates, or those of [`NatsOptions::with_root_certificates`].
 //!
 //! # Failures
 //!
@@ -127,6 +127,7 @@ mod replay;
 mod store;
 mod streams;
 mod sweep;
+mod tls;
 mod writer;
 
 pub use error::NatsError;

@@ -1,6 +1,6 @@
 //! The options of a log in NATS.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 /// The options of a [`NatsLog`](crate::NatsLog).
 ///
@@ -11,15 +11,15 @@ use std::{path::PathBuf, time::Duration};
 /// use unbraid_log_nats::NatsOptions;
 ///
 /// let options = NatsOptions::default()
-///     .with_prefix("staging".to_owned())
+///     .with_prefix("staging")
 ///     .with_ttl(Duration::from_secs(600))
 ///     .with_lease(Duration::from_secs(5))
 ///     .with_replicas(3)
-///     .with_gateway("gateway-7".to_owned());
+///     .with_gateway("gateway-7");
 /// assert_eq!(options.prefix, "staging");
 /// assert_eq!(NatsOptions::default().lease, Duration::from_secs(15));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NatsOptions {
     /// The first token of all subjects, and in capitals the name of the stream. `unbraid` by default. It separates
@@ -41,8 +41,8 @@ pub struct NatsOptions {
     /// A file with the credentials of a user (`.creds`), for servers that use JWT. A user and a password, or a token, are
     /// part of the URL.
     pub credentials: Option<PathBuf>,
-    /// A file with the certificates (PEM) that servers are trusted with in place of those of the operating system.
-    pub root_certificates: Option<PathBuf>,
+    /// Certificates in PEM that a `tls` server's has to be signed by. The system's by default.
+    pub root_certificates: Option<Vec<u8>>,
     /// The JetStream domain, for a log behind a leaf node.
     pub domain: Option<String>,
 }
@@ -66,8 +66,8 @@ impl Default for NatsOptions {
 impl NatsOptions {
     /// Sets the prefix of all subjects.
     #[must_use]
-    pub fn with_prefix(mut self, prefix: String) -> Self {
-        self.prefix = prefix;
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
         self
     }
 
@@ -94,8 +94,8 @@ impl NatsOptions {
 
     /// Sets the name of this gateway.
     #[must_use]
-    pub fn with_gateway(mut self, gateway: String) -> Self {
-        self.gateway = Some(gateway);
+    pub fn with_gateway(mut self, gateway: impl Into<String>) -> Self {
+        self.gateway = Some(gateway.into());
         self
     }
 
@@ -132,19 +132,19 @@ impl NatsOptions {
         self
     }
 
-    /// Sets the file of the trusted certificates.
+    /// Sets the certificates, in PEM, that a `tls` server's has to be signed by, in place of the system's.
     ///
     /// # Examples
     ///
     /// ```
     /// use unbraid_log_nats::NatsOptions;
     ///
-    /// let options = NatsOptions::default().with_root_certificates("/etc/unbraid/ca.pem");
+    /// let options = NatsOptions::default().with_root_certificates(b"-----BEGIN CERTIFICATE-----..");
     /// assert!(options.root_certificates.is_some());
     /// ```
     #[must_use]
-    pub fn with_root_certificates(mut self, file: impl Into<PathBuf>) -> Self {
-        self.root_certificates = Some(file.into());
+    pub fn with_root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root_certificates = Some(pem.into());
         self
     }
 
@@ -161,5 +161,21 @@ impl NatsOptions {
     pub fn with_domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = Some(domain.into());
         self
+    }
+}
+
+impl fmt::Debug for NatsOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsOptions")
+            .field("prefix", &self.prefix)
+            .field("ttl", &self.ttl)
+            .field("lease", &self.lease)
+            .field("replicas", &self.replicas)
+            .field("gateway", &self.gateway)
+            .field("claim_pending", &self.claim_pending)
+            .field("credentials", &self.credentials)
+            .field("root_certificates", &self.root_certificates.is_some())
+            .field("domain", &self.domain)
+            .finish()
     }
 }

@@ -4,6 +4,7 @@ mod command_queue;
 mod ends;
 mod interest;
 mod shared;
+mod wake_gate;
 
 use std::{
     ops::{Deref, DerefMut},

@@ -382,10 +382,8 @@ impl CompletionsBuilder {
         self
     }
 
-    /// Sets the dialect unless one is set: what the content type of a response says about it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn expected_dialect(mut self, dialect: Option<Dialect>) -> Self {
+    /// Sets the dialect unless one is set.
+    pub(crate) fn expected_dialect(mut self, dialect: Option<Dialect>) -> Self {
         self.config.dialect = self.config.dialect.or(dialect);
         self
     }

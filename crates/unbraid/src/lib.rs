@@ -111,8 +111,8 @@
 //! `DoneWithoutFinish` (`[DONE]` arrived, but no reason). After every other end (`Interrupted`, `ServerError`, `Transport`,
 //! `Cancelled`, `TimedOut`, `LimitExceeded`, `Lost`) they return exactly one error, then `None`. A reason that has arrived
 //! stays: an error of the stream does not take back a finished answer. `length` and `content_filter` are reasons, not
-//! errors. Arguments that parse are never a sign that a call is complete, so a call gets its [`CallStatus`] when its choice
-//! ends.
+//! errors; [`ChoiceOutcome::is_complete`] is false for them. Arguments that parse are never a sign that a call is complete,
+//! so a call gets its [`CallStatus`] when its choice ends.
 //!
 //! Every stream ends, whatever fails: a panic in a choice, a panic in the source, or a runtime that shuts down ends the
 //! choices as `Lost`.
@@ -123,7 +123,8 @@
 //!   it; the connection closes when all choices are cancelled.
 //! - [`Choice::discard`] also frees the text.
 //! - [`Completions::cancel`] ends all choices and closes the source.
-//! - [`Completions::first_finished`] and [`Completions::first_where`] cancel the choices that did not win.
+//! - [`Completions::first_finished`] and [`Completions::first_where`] cancel the choices that did not win. For a caller that
+//!   judges them itself, [`Completions::keep_only`] does.
 //! - Dropping the last handle or cursor of a completion closes its source at once. Dropping any other frees and cancels nothing.
 //!   The waker of a dropped cursor's task is released with the next delta or the end of its choice at the latest.
 //!
@@ -237,6 +238,15 @@ pub mod internal {
     /// Whether the runtime of this thread has timers.
     pub fn has_time_driver() -> bool {
         tokio::runtime::Handle::try_current().is_ok() && crate::reader::has_time_driver()
+    }
+
+    /// Sets the dialect unless one is set: what the content type of a response says about it.
+    #[must_use]
+    pub fn expected_dialect(
+        builder: crate::CompletionsBuilder,
+        dialect: Option<crate::Dialect>,
+    ) -> crate::CompletionsBuilder {
+        builder.expected_dialect(dialect)
     }
 
     /// Ends the streams of a builder after the rest of a total timeout that began before them, whose whole length the error

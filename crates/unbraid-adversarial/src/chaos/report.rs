@@ -297,6 +297,69 @@ impl Summary {
             .map(|kind| format!("not injected: {}: {}", kind.as_str(), reason(kind)))
             .collect()
     }
+
+    fn fmt_clients(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let totals = &self.totals;
+        writeln!(f, "\n| clients | |\n|---|--:|")?;
+        for (name, count) in [
+            ("streams", totals.created),
+            ("readers", totals.readers - totals.unborn),
+            ("connections", totals.connections),
+            ("events", totals.events),
+            ("bytes", totals.bytes),
+            (
+                "requested again after the log was emptied",
+                totals.forgotten_keys,
+            ),
+            (
+                "requested again after the gateway of the first request died",
+                totals.taken_over,
+            ),
+        ] {
+            writeln!(f, "| {name} | {count} |")?;
+        }
+        for (end, count) in &totals.ends {
+            writeln!(f, "| ended: {end} | {count} |")?;
+        }
+        writeln!(
+            f,
+            "| slowest end after everything worked again | {} ms |",
+            totals.slowest_end.as_millis()
+        )
+    }
+
+    /// The first violations of each kind, and how many more there are.
+    fn fmt_violations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut described: BTreeMap<Kind, usize> = BTreeMap::new();
+        for found in &self.totals.found {
+            let count = described.entry(found.violation.kind).or_default();
+            *count += 1;
+            if *count > DESCRIBED {
+                continue;
+            }
+            writeln!(f, "\nseed {}, {found}", self.options.seed)?;
+            for (kind, at, length, target) in &found.faults {
+                writeln!(
+                    f,
+                    "  {:5} ms: {}, {} ms, target {target}",
+                    at.as_millis(),
+                    kind.as_str(),
+                    length.as_millis()
+                )?;
+            }
+        }
+        for (kind, count) in described {
+            if count > DESCRIBED {
+                writeln!(
+                    f,
+                    "\n{} more violations of the kind {}",
+                    count - DESCRIBED,
+                    kind.as_str()
+                )?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for Summary {
@@ -325,64 +388,12 @@ impl fmt::Display for Summary {
         for line in self.left_out() {
             writeln!(f, "{line}")?;
         }
-        writeln!(f, "\n| clients | |\n|---|--:|")?;
-        for (name, count) in [
-            ("streams", totals.created),
-            ("readers", totals.readers - totals.unborn),
-            ("connections", totals.connections),
-            ("events", totals.events),
-            ("bytes", totals.bytes),
-            (
-                "requested again after the log was emptied",
-                totals.forgotten_keys,
-            ),
-            (
-                "requested again after the gateway of the first request died",
-                totals.taken_over,
-            ),
-        ] {
-            writeln!(f, "| {name} | {count} |")?;
-        }
-        for (end, count) in &totals.ends {
-            writeln!(f, "| ended: {end} | {count} |")?;
-        }
-        writeln!(
-            f,
-            "| slowest end after everything worked again | {} ms |",
-            totals.slowest_end.as_millis()
-        )?;
+        self.fmt_clients(f)?;
         writeln!(f, "\n| verdict | |\n|---|--:|")?;
         for (name, count) in totals.verdict() {
             writeln!(f, "| {name} | {count} |")?;
         }
-        let mut described: BTreeMap<Kind, usize> = BTreeMap::new();
-        for found in &totals.found {
-            let count = described.entry(found.violation.kind).or_default();
-            *count += 1;
-            if *count > DESCRIBED {
-                continue;
-            }
-            writeln!(f, "\nseed {}, {found}", options.seed)?;
-            for (kind, at, length, target) in &found.faults {
-                writeln!(
-                    f,
-                    "  {:5} ms: {}, {} ms, target {target}",
-                    at.as_millis(),
-                    kind.as_str(),
-                    length.as_millis()
-                )?;
-            }
-        }
-        for (kind, count) in described {
-            if count > DESCRIBED {
-                writeln!(
-                    f,
-                    "\n{} more violations of the kind {}",
-                    count - DESCRIBED,
-                    kind.as_str()
-                )?;
-            }
-        }
+        self.fmt_violations(f)?;
         match &self.folder {
             Some(folder) => writeln!(f, "\nthe output of the gateways: {folder}"),
             None => Ok(()),

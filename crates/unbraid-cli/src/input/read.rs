@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use unbraid_core::{Config, Demux, StreamError, TransportError};
+use unbraid_core::{Config, Demux, StreamError, TransportError, internal::skip_events};
 
 use super::{head::HEAD_BYTES, source::Input};
 use crate::outcome::{StreamOutcome, choice_ends};
@@ -46,7 +46,7 @@ impl Listener for NullListener {
     const BY_LINE: bool = false;
 
     fn handle_events(&mut self, demux: &mut Demux) -> io::Result<()> {
-        demux.skip_events(); // the demux would keep them otherwise
+        skip_events(demux); // the demux would keep them otherwise
         Ok(())
     }
 

@@ -31,7 +31,7 @@ impl<S: ChoiceSink> Pipeline<S> {
         input = input.get(..remaining).unwrap_or(input);
         self.after_done += input.len();
         let Self {
-            intake,
+            update_reader,
             router,
             sink,
             ..
@@ -39,7 +39,7 @@ impl<S: ChoiceSink> Pipeline<S> {
         while router.is_after_done() {
             // Dynamic dispatch, because only the loop of `feed_portion` is worth a copy of the decoder.
             let mut update = |update: &Update<'_>| router.update(update, sink);
-            let Some(event) = intake.next(&mut input, &mut update) else {
+            let Some(event) = update_reader.next(&mut input, &mut update) else {
                 break;
             };
             if let Err(error) = event {
@@ -56,7 +56,7 @@ impl<S: ChoiceSink> Pipeline<S> {
     ///
     /// Returns false if that line alone exceeds the limit.
     fn begin_after_done(&mut self, input: &mut &[u8]) -> bool {
-        let framer = &mut self.intake.framer;
+        let framer = &mut self.update_reader.framer;
         let Some(line) = framer.line_left() else {
             framer.skip_lf(input);
             return true;

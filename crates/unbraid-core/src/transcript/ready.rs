@@ -97,8 +97,7 @@ impl ReadyCursor {
     }
 
     /// Reads on until all is read or until more than `max` bytes of arguments were read; true if all is read.
-    #[doc(hidden)]
-    pub fn advance(&mut self, transcript: &Transcript, max: usize) -> bool {
+    pub(crate) fn advance(&mut self, transcript: &Transcript, max: usize) -> bool {
         let mut read = 0;
         if let Some(progress) = &mut self.progress {
             progress.find_next_call(transcript);
@@ -124,8 +123,10 @@ impl ReadyCursor {
     }
 
     /// What is to be returned, once all is read.
-    #[doc(hidden)]
-    pub fn report(&mut self, transcript: &Transcript) -> Option<Result<ToolCall, JsonErrorKind>> {
+    pub(crate) fn report(
+        &mut self,
+        transcript: &Transcript,
+    ) -> Option<Result<ToolCall, JsonErrorKind>> {
         if self.reported == Reported::Error {
             return None;
         }

@@ -51,9 +51,9 @@ impl Generation {
             is_closed = true;
         }
         let upstream = if is_closed {
-            UpstreamState::closed
+            UpstreamState::Closed
         } else {
-            UpstreamState::continues
+            UpstreamState::Continues
         };
         if is_new {
             self.metrics.choice_cancelled(upstream);
@@ -102,7 +102,7 @@ impl Generation {
         // The last one wins: a choice's own body follows the one that has all of them.
         let mut parts = self.parts.iter_mut().rev();
         let part = parts.find(|part| part.tracker.role.may_have(choice));
-        let mut upstream = UpstreamState::continues;
+        let mut upstream = UpstreamState::Continues;
         if let Some(part) = part {
             let single = matches!(part.tracker.role, Role::Single(_));
             if part
@@ -114,7 +114,7 @@ impl Generation {
                 }
                 if single {
                     part.close();
-                    upstream = UpstreamState::closed;
+                    upstream = UpstreamState::Closed;
                 }
             } else if is_unseen {
                 // The first body has ended, and the request for this choice was not sent.
@@ -123,7 +123,7 @@ impl Generation {
             }
         }
         if self.close_if_cancelled() {
-            upstream = UpstreamState::closed;
+            upstream = UpstreamState::Closed;
         }
         self.metrics.choice_cancelled(upstream);
         let end = self.choices().find(|known| known.index == choice);
@@ -137,7 +137,7 @@ impl Generation {
     pub(super) fn cancel_all(&mut self) -> Cancelled {
         let cancelled = Cancelled {
             end: End::Cancelled,
-            upstream: UpstreamState::closed,
+            upstream: UpstreamState::Closed,
         };
         let open: Vec<ChoiceIndex> = self.open_choices();
         for &choice in &open {
@@ -149,7 +149,7 @@ impl Generation {
             if !is_written {
                 self.write_cancelled(choice);
             }
-            self.metrics.choice_cancelled(UpstreamState::closed);
+            self.metrics.choice_cancelled(UpstreamState::Closed);
         }
         // A choice with a finish reason ends as `finished` all the same. If no other was open, the stream was not cancelled.
         let is_cancelled = |index: &ChoiceIndex| {
@@ -204,9 +204,9 @@ impl Generation {
 
     fn upstream_state(&self) -> UpstreamState {
         if self.has_read_all() || self.end.is_some() || self.is_fan_out {
-            UpstreamState::closed
+            UpstreamState::Closed
         } else {
-            UpstreamState::continues
+            UpstreamState::Continues
         }
     }
 }

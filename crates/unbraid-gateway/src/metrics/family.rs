@@ -3,61 +3,15 @@
 use std::time::Duration;
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue},
+    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
-use unbraid_log::LogError;
 
-use super::histogram::DurationHistogram;
-
-/// How a reader reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[expect(non_camel_case_types, reason = "the names are the values of the label")]
-pub(crate) enum ViewKind {
-    post,
-    combined,
-    choice,
-}
-
-/// Why a reader left before the end of its view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[expect(non_camel_case_types, reason = "the names are the values of the label")]
-pub(crate) enum DisconnectReason {
-    client,
-    slow,
-    age,
-    drain,
-}
-
-/// What a cancel means for the upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[expect(non_camel_case_types, reason = "the names are the values of the label")]
-pub(crate) enum UpstreamState {
-    closed,
-    continues,
-}
-
-/// The result of an append to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[expect(non_camel_case_types, reason = "the names are the values of the label")]
-pub(crate) enum AppendResult {
-    new,
-    duplicate,
-    error,
-}
-
-impl AppendResult {
-    const ALL: [Self; 3] = [Self::new, Self::duplicate, Self::error];
-
-    pub(crate) fn of(result: Result<unbraid_log::Appended, &LogError>) -> Self {
-        match result {
-            Ok(unbraid_log::Appended::New) => Self::new,
-            Ok(unbraid_log::Appended::Duplicate) => Self::duplicate,
-            Err(_) => Self::error,
-        }
-    }
-}
+use super::{
+    histogram::DurationHistogram,
+    labels::{AppendResult, DisconnectReason, UpstreamState, ViewKind},
+};
 
 macro_rules! labels {
     ($($name:ident { $($field:ident: $type:ty),* })*) => { $(
@@ -162,19 +116,14 @@ impl Families {
 
     /// A counter that appears with its first event hides that event from `rate` and `increase`.
     fn start_at_zero(&self) {
-        for view in [ViewKind::post, ViewKind::combined, ViewKind::choice] {
+        for view in ViewKind::ALL {
             drop(self.readers.get_or_create(&Readers { view }));
             drop(self.resumes.get_or_create(&Readers { view }));
         }
-        for upstream in [UpstreamState::closed, UpstreamState::continues] {
+        for upstream in UpstreamState::ALL {
             drop(self.cancelled.get_or_create(&Cancelled { upstream }));
         }
-        for reason in [
-            DisconnectReason::client,
-            DisconnectReason::slow,
-            DisconnectReason::age,
-            DisconnectReason::drain,
-        ] {
+        for reason in DisconnectReason::ALL {
             drop(self.disconnects.get_or_create(&Disconnected { reason }));
         }
     }

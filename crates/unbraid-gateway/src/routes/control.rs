@@ -158,17 +158,14 @@ fn upstream_of_ended(gateway: &Gateway, id: &StreamId, view: &StreamView) -> Ups
     // Each choice of a fan-out has an upstream of its own, which ends with it.
     let is_fan_out = view.meta().fan_out || gateway.inner.streams.has_fanned_out(id);
     if is_fan_out || view.journal().end().is_some() || view.is_closed_by_cancels() {
-        UpstreamState::closed
+        UpstreamState::Closed
     } else {
-        UpstreamState::continues
+        UpstreamState::Continues
     }
 }
 
 fn cancelled_response(index: ChoiceIndex, end: End, upstream: UpstreamState) -> Response<Body> {
-    let upstream = match upstream {
-        UpstreamState::closed => "closed",
-        UpstreamState::continues => "continues",
-    };
+    let upstream = upstream.as_str();
     let body =
         json!({ "index": index.0, "state": "ended", "end": end.as_str(), "upstream": upstream });
     json_response(StatusCode::OK, body.to_string())

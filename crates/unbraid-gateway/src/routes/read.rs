@@ -85,8 +85,8 @@ async fn events(
     } else {
         let permit = streams::connect(gateway, id, view)?;
         let kind = match request.target {
-            Target::Combined => ViewKind::combined,
-            Target::Choice { .. } => ViewKind::choice,
+            Target::Combined => ViewKind::Combined,
+            Target::Choice { .. } => ViewKind::Choice,
         };
         let resumed = matches!(request.start, Start::After(_));
         Response::new(reader_body(gateway, reader, permit, kind, resumed))
@@ -136,7 +136,7 @@ pub(super) fn reader_body(
         ping: options.ping,
         max_age: options
             .max_connection_age
-            .filter(|_| kind != ViewKind::post),
+            .filter(|_| kind != ViewKind::Post),
         drain: gateway.inner.drain.clone(),
         stalls: gateway.inner.stalls.clone(),
         metrics: gateway.inner.metrics.clone(),

@@ -50,7 +50,7 @@ use crate::{
         MAX_WRITE_BYTES, TLS_TIMEOUT,
     },
     reader::stalls::{Progress, Stalls},
-    wake_gate::WakeGate,
+    sync::wake_gate::WakeGate,
 };
 
 /// What a connection needs.

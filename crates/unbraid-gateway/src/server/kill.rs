@@ -10,7 +10,7 @@ use std::{
 use hyper::rt::Executor;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::wake_gate::WakeGate;
+use crate::sync::wake_gate::WakeGate;
 
 tokio::task_local! {
     static KILL: CancellationToken;

@@ -350,9 +350,8 @@ impl ClientBuilder {
         Ok(Client(Arc::new(FanOut::new(sender, self.max_requests))))
     }
 
-    /// The HTTP client alone, for a caller that forwards requests as they are: the command's `replay --record-from`.
-    #[doc(hidden)]
-    pub fn http_client(&self) -> Result<reqwest::Client, BuildError> {
+    /// The HTTP client alone.
+    pub(crate) fn http_client(&self) -> Result<reqwest::Client, BuildError> {
         let mut http = reqwest::Client::builder()
             .user_agent(concat!("unbraid/", env!("CARGO_PKG_VERSION")))
             .default_headers(self.all_headers()?)

@@ -1,7 +1,7 @@
 //! Completions from the response of a caller's own client.
 
 use reqwest::Response;
-use unbraid::{Completions, CompletionsBuilder};
+use unbraid::{Completions, CompletionsBuilder, internal::expected_dialect};
 
 use super::{CheckedResponse, dialect_of};
 use crate::{error::HttpError, secrets::Secrets};
@@ -111,9 +111,8 @@ impl ResponseExt for Response {
     ) -> Result<Completions, HttpError> {
         let mut secrets = Secrets::default();
         secrets.add_url(self.url()); // the only part of the request that is known
-        let config = config
-            .redact(secrets.redaction())
-            .expected_dialect(dialect_of(self.headers()));
+        let config = config.redact(secrets.redaction());
+        let config = expected_dialect(config, dialect_of(self.headers()));
         let response = CheckedResponse::new(self, &secrets, 1).await?;
         Ok(config.from_byte_stream(response.into_bytes(None)))
     }

@@ -58,7 +58,7 @@ async fn expired_streams_are_removed_by_any_gateway() {
 
 /// The options of a gateway that sweeps every quarter of its ttl. The pauses of others are longer, by their names.
 fn exact(ttl: Duration) -> NatsOptions {
-    options().with_ttl(ttl).with_gateway("P0".to_owned())
+    options().with_ttl(ttl).with_gateway("P0")
 }
 
 /// Ends streams that are kept for some time.

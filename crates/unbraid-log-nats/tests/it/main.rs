@@ -15,3 +15,4 @@ mod runtimes;
 mod silence;
 mod startup;
 mod support;
+mod tls;

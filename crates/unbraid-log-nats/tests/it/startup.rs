@@ -34,8 +34,8 @@ async fn a_wrong_address_is_refused() {
 async fn invalid_options_are_refused() {
     let long = Duration::from_secs(u64::MAX);
     for invalid in [
-        options().with_prefix("a.b".to_owned()),
-        options().with_gateway("a b".to_owned()),
+        options().with_prefix("a.b"),
+        options().with_gateway("a b"),
         options().with_ttl(Duration::ZERO),
         options().with_lease(long),
         options().with_claim_pending(long),
@@ -155,9 +155,9 @@ async fn a_foreign_stream_stays_as_it_is() {
     let info = stream.info().await.unwrap();
     assert_eq!((info.config.subjects.len(), info.state.messages), (1, 1));
     // The same prefix in other letters has the same streams, but other subjects.
-    let other = options().with_prefix("Shared".to_owned());
+    let other = options().with_prefix("Shared");
     NatsLog::connect(&server.url(), other).await.unwrap();
-    let error = refusal(&server.url(), options().with_prefix("SHARED".to_owned())).await;
+    let error = refusal(&server.url(), options().with_prefix("SHARED")).await;
     assert!(matches!(error, NatsError::ForeignStream { .. }), "{error}");
 }
 

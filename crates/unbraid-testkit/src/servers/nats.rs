@@ -31,6 +31,8 @@ pub struct NatsConfig {
     pub jetstream: bool,
     /// A user and a password that it requires.
     pub user: Option<(String, String)>,
+    /// The files of a certificate and its key, with which it requires TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// Its place in a cluster.
     pub member: Option<Member>,
 }
@@ -40,6 +42,7 @@ impl Default for NatsConfig {
         Self {
             jetstream: true,
             user: None,
+            tls: None,
             member: None,
         }
     }
@@ -159,6 +162,10 @@ impl NatsServer {
         }
         if let Some((user, password)) = &self.config.user {
             command.args(["--user", user, "--pass", password]);
+        }
+        if let Some((certificate, key)) = &self.config.tls {
+            command.arg("--tls").arg("--tlscert").arg(certificate);
+            command.arg("--tlskey").arg(key);
         }
         if let Some(member) = &self.config.member {
             command.args(member.arguments());

@@ -182,7 +182,8 @@ impl Completions {
 
     /// The outcome of each choice as soon as it ends, in the order of the ends.
     ///
-    /// With it an async function can judge the answers, where [`first_where`](Self::first_where) takes a synchronous one.
+    /// With it an async function can judge the answers, where [`first_where`](Self::first_where) takes a synchronous one;
+    /// [`keep_only`](Self::keep_only) then cancels the others.
     ///
     /// # Examples
     ///

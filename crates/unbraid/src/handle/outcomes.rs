@@ -39,7 +39,7 @@ use crate::{
 ///
 /// async fn is_good(outcome: &ChoiceOutcome) -> bool {
 ///     tokio::task::yield_now().await; // ask another model, run the tests, ...
-///     !outcome.end.is_error() && outcome.message.content.contains("42")
+///     outcome.is_complete() && outcome.message.content.contains("42")
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]

@@ -61,7 +61,8 @@ impl Completions {
     ///
     /// `accept` is called once per batch of each choice, also when the choice has ended, with everything that has arrived of
     /// it. It is called without a lock and may use any handle. Meanwhile the choice goes on, at the price of one copy of what
-    /// has arrived. To judge with an async function, see [`outcomes`](Self::outcomes).
+    /// has arrived. To judge with an async function, see [`outcomes`](Self::outcomes) and
+    /// [`keep_only`](Self::keep_only).
     ///
     /// A winner that is still being written goes on. The others end as `cancelled`, including those that have not appeared
     /// yet, with the usage of what they had. A source that has no winner is closed at once, any other when its winners have
@@ -113,11 +114,72 @@ impl Completions {
             .map(|log| self.choice_of(log))
             .collect();
         if decided && k > 0 {
-            let mut indices: Vec<ChoiceIndex> = winners.iter().map(Choice::index).collect();
-            indices.sort_unstable();
-            self.guard.controls.send(Command::KeepOnly(indices.into()));
+            self.send_keep_only(winners.iter().map(Choice::index).collect());
         }
         winners
+    }
+
+    /// Ends every open choice but these as `cancelled`, including those that have not appeared yet. What has arrived stays.
+    ///
+    /// It is for a caller that has judged the choices itself, with an async function or by what their tools did; where a
+    /// synchronous function can judge, [`first_where`](Self::first_where) waits and cancels in one call. It returns at once,
+    /// and does nothing if the stream has closed.
+    ///
+    /// A choice that is kept and still being written goes on. Only one that has appeared can be kept: any other is ended when
+    /// it appears. A second call keeps those choices that both name, and with no choice at all, all end. A source that has
+    /// none of the kept choices is closed at once, any other when its kept choices have ended, unless nothing was cancelled:
+    /// then it is read to its end, for its usage. No source can be added afterwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use futures::{StreamExt, stream};
+    /// use unbraid::{Completions, Message};
+    ///
+    /// async fn is_polite(message: Message) -> bool {
+    ///     tokio::task::yield_now().await; // ask another model
+    ///     message.content.starts_with("Dear")
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let chunk = |choice| format!("data: {{\"choices\":[{choice}]}}\n\n");
+    /// # let body = chunk(r#"{"index":0,"delta":{"content":"Hey, what"}},{"index":1,"delta":{"content":"Dear "}}"#);
+    /// # let rest = chunk(r#"{"index":0,"delta":{"content":"'s up"}},{"index":1,"delta":{"content":"reader"},"finish_reason":"stop"}"#);
+    /// # let bytes = stream::iter([Ok::<_, std::io::Error>(body)]).chain(stream::once(async {
+    /// #     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    /// #     Ok(rest)
+    /// # })).chain(stream::pending());
+    /// let completions = Completions::from_byte_stream(bytes);
+    /// let mut choices = completions.choices();
+    /// while let Some(choice) = choices.next().await {
+    ///     let choice = choice?;
+    ///     if is_polite(choice.snapshot()).await {
+    ///         completions.keep_only([choice.index()]);
+    ///         assert_eq!(choice.text().await?, "Dear reader");
+    ///     }
+    /// }
+    /// let other = completions.choice(0).await.unwrap().outcome().await;
+    /// assert_eq!((other.end.as_str(), &*other.message.content), ("cancelled", "Hey, what"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_only<I>(&self, choices: I)
+    where
+        I: IntoIterator,
+        I::Item: Into<ChoiceIndex>,
+    {
+        let mut kept: Vec<ChoiceIndex> = choices.into_iter().map(Into::into).collect();
+        // A reader does not know whether it is the one that a choice will come from, so it cannot wait for one.
+        self.completion.read(|state| {
+            kept.retain(|index| state.choices.iter().any(|log| log.index() == *index));
+        });
+        self.send_keep_only(kept);
+    }
+
+    fn send_keep_only(&self, mut choices: Vec<ChoiceIndex>) {
+        choices.sort_unstable();
+        self.guard.controls.send(Command::KeepOnly(choices.into()));
     }
 }
 

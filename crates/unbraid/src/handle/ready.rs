@@ -5,7 +5,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use unbraid_core::{JsonErrorKind, ReadyCursor, ReadyPolicy, ToolCall, internal::TextKind};
+use unbraid_core::{
+    JsonErrorKind, ReadyCursor, ReadyPolicy, ToolCall,
+    internal::{TextKind, advance_ready, report_ready},
+};
 
 use super::{coop_budget::CoopBudget, tool_call::ToolCallHandle};
 use crate::{
@@ -192,7 +195,7 @@ impl Fault {
 
 fn read(state: &LogState, cursor: &mut ReadyCursor, kind: TextKind) -> Poll<Found> {
     let transcript = &state.transcript;
-    if !cursor.advance(transcript, READ_BYTES) {
+    if !advance_ready(cursor, transcript, READ_BYTES) {
         return Poll::Ready(Found::More);
     }
     let raw = || match kind {
@@ -203,7 +206,7 @@ fn read(state: &LogState, cursor: &mut ReadyCursor, kind: TextKind) -> Poll<Foun
         let raw = raw().unwrap_or_default();
         Poll::Ready(Found::Fault(Fault { kind, raw }))
     };
-    match (cursor.report(transcript), state.stream_end()) {
+    match (report_ready(cursor, transcript), state.stream_end()) {
         (Some(Ok(call)), _) => Poll::Ready(Found::Ready(call)),
         (Some(Err(kind)), _) => fault(kind),
         (None, Some(Some(error))) if transcript.is_discarded() => fault(error.into()),

@@ -33,13 +33,27 @@ impl Reader {
             }
             // An index that has not appeared is ignored: its handle cannot exist.
             Command::Cancel(index) => self.cancel(index),
-            Command::KeepOnly(winners) => {
-                self.selection = Some(Selection {
-                    winners,
-                    has_cancelled: false,
-                });
-            }
+            Command::KeepOnly(winners) => self.select(winners),
         }
+    }
+
+    /// Cancels every choice but the winners, from here on. A choice that an earlier selection lacks stays out, even if it has
+    /// not appeared yet.
+    fn select(&mut self, winners: Arc<[ChoiceIndex]>) {
+        self.selection = Some(match self.selection.take() {
+            None => Selection {
+                winners,
+                has_cancelled: false,
+            },
+            Some(earlier) => Selection {
+                winners: winners
+                    .iter()
+                    .copied()
+                    .filter(|index| earlier.contains(*index))
+                    .collect(),
+                has_cancelled: earlier.has_cancelled,
+            },
+        });
     }
 
     /// Cancels everything for the caller. The source is informed, because it may be another process that generates.

@@ -54,7 +54,7 @@ pub(super) enum Rest {
 
 impl Reader {
     pub(super) async fn fail(&mut self, error: SourceError) {
-        let error = error.into_stream_error(self.pipeline.intake().bytes());
+        let error = error.into_stream_error(self.pipeline.update_reader().bytes());
         self.end_stream(move |pipeline| pipeline.abort(error)).await;
     }
 
@@ -70,7 +70,7 @@ impl Reader {
         let end = match ChoiceEnd::from(error) {
             // No choice had begun that could be interrupted: the choices report what failed.
             ChoiceEnd::Interrupted => {
-                let bytes = self.pipeline.intake().bytes();
+                let bytes = self.pipeline.update_reader().bytes();
                 ChoiceEnd::Transport(Arc::new(TransportError::new(bytes, error.clone())))
             }
             end => end,
@@ -100,7 +100,7 @@ impl Reader {
         }
         let closed = Closed {
             reported_by_choices: self.is_reported_by_choices(&result),
-            events: self.pipeline.intake().events(),
+            events: self.pipeline.update_reader().events(),
             // Dropped warnings are no reason to publish, so the last count is taken here.
             warnings_dropped: self.pipeline.router().warnings_dropped(),
             result,
@@ -128,7 +128,7 @@ impl Reader {
     fn trace_closed(&self, closed: &Closed) {
         let error = closed.result.as_ref().err();
         tracing::debug!(
-            bytes = self.pipeline.intake().bytes(),
+            bytes = self.pipeline.update_reader().bytes(),
             events = closed.events,
             choices = self.outbox().choices(),
             outcome = error.map_or("complete", StreamError::as_str),

@@ -59,7 +59,8 @@ impl Reader {
         &mut self,
         work: impl FnOnce(&mut Pipeline<Outbox>) + Send + 'static,
     ) {
-        if self.buffer.uses_blocking_threads() && blocking::is_large(self.pipeline.intake()) {
+        if self.buffer.uses_blocking_threads() && blocking::is_large(self.pipeline.update_reader())
+        {
             // Boxed, so that the task of a stream without large events stays small.
             Box::pin(self.run_blocking(|pipeline, _| work(pipeline))).await;
         } else {

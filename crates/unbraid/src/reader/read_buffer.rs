@@ -106,7 +106,7 @@ impl ReadBuffer {
 
     #[inline]
     fn ends_large_event(&self, bytes: &[u8], pipeline: &Pipeline<Outbox>) -> bool {
-        self.uses_blocking_threads() && blocking::may_end_large(pipeline.intake(), bytes)
+        self.uses_blocking_threads() && blocking::may_end_large(pipeline.update_reader(), bytes)
     }
 
     pub(super) fn uses_blocking_threads(&self) -> bool {

@@ -4,8 +4,8 @@ use std::{cell::Cell, sync::mpsc, thread, time::Duration};
 
 use unbraid_testkit::script::{DONE, Probe, Script, Step, bytes, content, finish};
 
-use super::soon;
-use crate::{Choice, Completions};
+use super::{ends, soon};
+use crate::{Choice, Completions, StreamError};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -110,4 +110,121 @@ async fn the_source_closes_when_every_choice_that_appeared_has_won() {
     assert_eq!(soon(completions.first_finished(1)).await.len(), 1);
     tokio::time::sleep(SECOND).await;
     assert!(probe.closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_only_cancels_all_others_and_the_kept_choice_goes_on() {
+    let script = Script::new([
+        bytes(content(0, "a") + &content(1, "b")),
+        Step::Pause(SECOND),
+        bytes(content(2, "late")),
+        bytes(content(0, "A") + &content(1, "B")),
+        bytes(finish(1, "stop")),
+        Step::Pause(SECOND),
+        bytes(content(0, "a")),
+        Step::Stall,
+    ]);
+    let probe = script.probe();
+    let completions = Completions::from_byte_stream(script);
+    let kept = soon(completions.choice(1)).await.unwrap();
+    completions.keep_only([kept.index()]);
+    assert_eq!(soon(kept.text()).await.unwrap(), "bB");
+    let expected = [
+        "0 cancelled \"a\"",
+        "1 finished \"bB\"",
+        "2 cancelled \"late\"",
+    ];
+    assert_eq!(ends(&completions).await, expected);
+    assert!(probe.closed(), "only cancelled choices would still need it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_only_twice_keeps_what_both_name() {
+    for pause in [Duration::ZERO, SECOND / 2] {
+        let script = Script::new([
+            bytes(content(0, "a") + &content(1, "b") + &content(2, "c")),
+            Step::Pause(SECOND),
+            bytes(content(0, "A") + &content(1, "B") + &content(2, "C")),
+            bytes(finish(1, "stop") + &content(0, "a") + &content(2, "c")),
+            Step::Stall,
+        ]);
+        let probe = script.probe();
+        let completions = Completions::from_byte_stream(script);
+        assert!(soon(completions.choice(2)).await.is_some());
+        completions.keep_only([0, 1]);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await; // otherwise the reader receives both at once
+        }
+        completions.keep_only([2, 1]);
+        let expected = [
+            "0 cancelled \"a\"",
+            "1 finished \"bB\"",
+            "2 cancelled \"c\"",
+        ];
+        assert_eq!(ends(&completions).await, expected);
+        assert!(probe.closed(), "only cancelled choices would still need it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_only_again_closes_the_source_with_the_kept_choice() {
+    let script = Script::new([
+        bytes(content(0, "a") + &content(1, "b")),
+        Step::Pause(SECOND),
+        bytes(finish(1, "stop") + &content(0, "a")),
+        Step::Stall,
+    ]);
+    let probe = script.probe();
+    let completions = Completions::from_byte_stream(script);
+    assert!(soon(completions.choice(1)).await.is_some());
+    completions.keep_only([1]);
+    tokio::time::sleep(SECOND / 2).await;
+    completions.keep_only([1]); // nothing is left to cancel
+    let expected = ["0 cancelled \"a\"", "1 finished \"b\""];
+    assert_eq!(ends(&completions).await, expected);
+    assert!(
+        probe.closed(),
+        "only the cancelled choice would still need it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_only_ends_a_choice_that_has_not_appeared() {
+    for kept in [&[1][..], &[]] {
+        let script = Script::new([
+            bytes(content(0, "a")),
+            Step::Pause(SECOND),
+            bytes(content(1, "b")),
+            Step::Stall,
+        ]);
+        let probe = script.probe();
+        let completions = Completions::from_byte_stream(script);
+        assert!(soon(completions.first()).await.is_ok());
+        completions.keep_only(kept.iter().copied());
+        let closed = soon(completions.closed()).await;
+        assert_eq!(closed, Err(StreamError::Cancelled));
+        assert_eq!(ends(&completions).await, ["0 cancelled \"a\""]);
+        assert!(probe.closed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keep_only_that_cancels_nothing_reads_the_usage() {
+    let steps = [
+        bytes(content(0, "a") + &finish(0, "stop") + &content(1, "b")),
+        Step::Pause(SECOND),
+        bytes(finish(1, "length")),
+        bytes("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5}}\n\n"),
+        bytes(DONE),
+    ];
+    let completions = Completions::from_byte_stream(Script::new(steps));
+    assert!(soon(completions.choice(1)).await.is_some());
+    completions.keep_only([1, 0]);
+    assert_eq!(
+        ends(&completions).await,
+        ["0 finished \"a\"", "1 finished \"b\""]
+    );
+    assert_eq!(soon(completions.usage()).await.prompt_tokens, Some(5));
+    completions.keep_only([0]); // the stream has closed
+    assert_eq!(soon(completions.closed()).await, Ok(()));
 }

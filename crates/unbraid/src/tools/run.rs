@@ -32,7 +32,7 @@ use crate::{
 /// assert_eq!((limits.concurrency, limits.repair), (4, None));
 /// assert_eq!(RunLimits::default().ready, ReadyPolicy::AtEnd);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunLimits {
     /// When a call is run. The default is [`ReadyPolicy::AtEnd`].

@@ -2,7 +2,10 @@
 
 use std::panic::resume_unwind;
 
-use unbraid_core::{BoxError, Config, Redact, StreamError, Update, internal::UpdateReader};
+use unbraid_core::{
+    BoxError, Config, Redact, StreamError, Update,
+    internal::{UpdateReader, redact_update},
+};
 
 use crate::{
     blocking::{self, Completed},
@@ -189,7 +192,7 @@ impl FlatDecoder {
 
 /// The update without the secrets that the server repeats in an error, because a caller may print it.
 fn redacted(update: &Update<'_>, redact: &Redact) -> Update<'static> {
-    let redacted = redact.update(update);
+    let redacted = redact_update(redact, update);
     redacted.unwrap_or_else(|| update.clone().into_owned())
 }
 

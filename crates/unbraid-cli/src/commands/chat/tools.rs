@@ -155,7 +155,7 @@ impl Runner {
 
     /// Runs the calls of a choice that is over, and shows the results.
     pub(super) async fn run(&self, choice: &Choice) -> Vec<ToolResult> {
-        let results = run_calls(choice, &self.tools, self.limits.clone()).await;
+        let results = run_calls(choice, &self.tools, self.limits).await;
         for result in &results {
             let name = printable(&result.call.name);
             let text = shown(&result.text());

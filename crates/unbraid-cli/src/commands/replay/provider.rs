@@ -21,7 +21,7 @@ use tokio::{
 };
 use unbraid::BoxError;
 use unbraid_core::Config;
-use unbraid_http::Client;
+use unbraid_http::{Client, internal::http_client};
 
 use self::recorder::Recorder;
 use super::{playlist::Playlist, recording::Recording, request::ClientRequest, secrets};
@@ -69,7 +69,7 @@ impl Provider {
     pub(super) fn new(url: &str, config: &Config) -> Result<Self, Failure> {
         let usage = |error: &dyn Error| Failure::Usage(format!("--record-from: {error}"));
         let builder = Client::builder().base_url(url);
-        let http = builder.http_client().map_err(|error| usage(&error))?;
+        let http = http_client(&builder).map_err(|error| usage(&error))?;
         builder.build().map_err(|error| usage(&error))?; // checks the address, and its message names what is wrong
         Ok(Self {
             http,

@@ -186,7 +186,7 @@ async fn nats(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
     use unbraid_log_nats::{NatsError, NatsLog, NatsOptions};
 
     let own = NatsOptions::default()
-        .with_prefix(options.prefix.to_owned())
+        .with_prefix(options.prefix)
         .with_ttl(options.ttl)
         .with_lease(options.lease)
         .with_claim_pending(options.claim_pending)

@@ -82,7 +82,21 @@ impl Template {
             extra: envelope.extra.iter().map(field).collect(),
         };
         Some(Self {
-            text: learned.text.into(),
+            has_text: text.is_some(),
+            ..Self::uncut(learned.text, sites, text_kind, prototype, learned.depth)
+        })
+    }
+
+    /// A template without holes: they are yet to be cut.
+    pub(super) fn uncut(
+        text: &str,
+        sites: Vec<Site>,
+        text_kind: DeltaKind,
+        prototype: Prototype,
+        depth: usize,
+    ) -> Self {
+        Self {
+            text: text.into(),
             sites,
             head_len: 0,
             holes: Box::default(),
@@ -92,18 +106,18 @@ impl Template {
             kind: CompletionKind::default(),
             is_bare: false,
             has_extra: false,
-            has_text: text.is_some(),
+            has_text: true,
             is_text_only: false,
             is_constant: false,
             has_usage_form: false,
             has_field_holes: false,
             has_extra_holes: false,
-            depth: learned.depth,
+            depth,
             prototype: Box::new(prototype),
             provided: None,
             envelope: 0,
             known_version: None,
-        })
+        }
     }
 
     /// Cuts the holes out of the text. A template is kept with its holes cut.

@@ -10,12 +10,12 @@ use super::{
     site::{Part, Site, Slot, span_in},
 };
 use crate::{
-    ChoiceIndex, CompletionKind, EventIndex, Fragment, Update,
+    ChoiceIndex, EventIndex, Fragment, Update,
     decode::json_bytes::integer,
     dialect::{Continuation, Place},
     limits::MAX_NAME_BYTES,
     node::{Node, Value, compact},
-    text_delta::DeltaUsage,
+    text_delta::{DeltaKind, DeltaUsage},
 };
 
 /// What a dialect says of its events.
@@ -49,102 +49,45 @@ pub(in crate::decode) struct Event<'e, 'n, 'a> {
     pub(in crate::decode) depth: usize,
 }
 
+/// The updates of an event that a template can stand for.
+struct Parts<'u, 'a> {
+    /// Continues a text, and does nothing else.
+    update: &'u Update<'a>,
+    text_kind: DeltaKind,
+    fragment: &'u Fragment<'a>,
+    /// Adds a value to a list.
+    entry: Option<&'u Update<'a>>,
+    usage: Option<&'u str>,
+}
+
 impl Template {
     /// Builds a template of an event whose only update continues a text, perhaps with usage in another one.
     pub(in crate::decode) fn of_event(event: &Event<'_, '_, '_>) -> Option<Self> {
-        let (update, mut rest) = event.updates.split_first()?;
-        let entry = event
-            .continuation
-            .entry
-            .and_then(|_| rest.split_off_first());
-        let usage = match rest {
-            [] => None,
-            [stream] => Some(usage_of(stream)?),
-            _ => return None,
-        };
-        let (text_kind, fragment) = update.only_text()?;
-        let is_whole = fragment.low.is_none() && fragment.high.is_none();
-        let is_long = |name: &Option<Cow<'_, str>>| {
-            name.as_ref()
-                .is_some_and(|name| name.len() > MAX_NAME_BYTES) // it is dropped
-        };
-        if !is_whole
-            || fragment.is_empty()
-            || is_long(&update.id)
-            || is_long(&update.model)
-            || usage.is_some() != event.continuation.usage.is_some()
-            || entry.is_some() != event.continuation.entry.is_some()
-        {
-            return None;
-        }
+        let parts = event.parts()?;
         let sites = event.sites()?;
-        let has_index = sites.iter().any(|site| site.slot == Slot::Index);
-        let has_other_id = update.id.is_some() && update.id.as_deref() != event.first_id;
-        let provided = Provided {
-            resets_id: (usage.is_some() || entry.is_some()) && has_other_id,
-            place: event.continuation.place,
-            name: event.name.map(Box::from),
-            choice: update.choice.map(|choice| choice.0).filter(|_| !has_index),
-            list: event.continuation.entry.map(|entry| entry.list),
-            usage_space: event
-                .continuation
-                .usage
-                .map_or(0, |node| node.raw.len() - compact(node.raw).len()),
-            form: 0,
-        };
-        let mut prototype = Update {
-            last_of_event: true,
-            is_chunk: true,
-            created: update.created,
-            kind: update.kind,
-            tool_calls: update.tool_calls.clone(),
-            ..Update::default()
-        };
-        if let Some(call) = prototype.tool_calls.first_mut() {
-            call.arguments = Some(Fragment::default());
-        }
-        let part = |part: &str| Part::of(event.text, part);
-        let prototype = Prototype {
-            update: prototype.into_owned(),
-            id: update.id.as_deref().map(part),
-            model: update.model.as_deref().map(part),
-            usage: usage.map(part),
-            extra: Vec::new(),
-        };
+        let provided = event.provided(&parts, &sites);
+        let prototype = event.prototype(&parts);
         let mut template = Self {
-            text: event.text.into(),
-            sites,
-            head_len: 0,
-            holes: Box::default(),
-            forms: Box::default(),
-            has_values: false,
-            text_kind,
-            kind: CompletionKind::default(),
-            is_bare: false,
-            has_extra: false,
-            has_text: true,
-            is_text_only: false,
-            is_constant: false,
-            has_usage_form: false,
-            has_field_holes: false,
-            has_extra_holes: false,
-            depth: event.depth,
-            prototype: Box::new(prototype),
             provided: Some(Box::new(provided)),
-            envelope: 0,
-            known_version: None,
+            ..Self::uncut(event.text, sites, parts.text_kind, prototype, event.depth)
         };
         template.cut_holes();
+        template.gives_all(event, &parts).then_some(template)
+    }
+
+    /// Whether the event gives its own updates again, so that nothing of them is forgotten.
+    fn gives_all(&self, event: &Event<'_, '_, '_>, parts: &Parts<'_, '_>) -> bool {
+        let update = parts.update;
         let gives_usage = event.continuation.usage.is_none_or(|node| {
-            let read = template.usage(node.raw.as_bytes(), update.event_index);
-            read.map(|read| read.to_update().usage) == Some(usage.map(Cow::Borrowed))
+            let read = self.usage(node.raw.as_bytes(), update.event_index);
+            read.map(|read| read.to_update().usage) == Some(parts.usage.map(Cow::Borrowed))
         });
         let mut buffer = String::new();
         let gives_entry = event.continuation.entry.is_none_or(|own| {
-            let read = template.entry(own.node.raw.as_bytes(), update.choice, &mut buffer);
-            read.is_some_and(|read| entry.is_some_and(|entry| read == **entry))
+            let read = self.entry(own.node.raw.as_bytes(), update.choice, &mut buffer);
+            read.is_some_and(|read| parts.entry.is_some_and(|entry| read == *entry))
         });
-        (gives_usage && gives_entry && template.gives(update, fragment)).then_some(template)
+        gives_usage && gives_entry && self.gives(update, parts.fragment)
     }
 
     /// Whether a matching event with this text gives this update, so that nothing of the update is forgotten.
@@ -228,7 +171,82 @@ fn usage_of<'u>(stream: &'u Update<'_>) -> Option<&'u str> {
     (only_usage == *stream).then_some(usage)
 }
 
-impl Event<'_, '_, '_> {
+impl<'a> Event<'_, '_, 'a> {
+    /// The updates, if they are those that a template can stand for.
+    fn parts(&self) -> Option<Parts<'_, 'a>> {
+        let (update, mut rest) = self.updates.split_first()?;
+        let entry = self
+            .continuation
+            .entry
+            .and_then(|_| rest.split_off_first())
+            .copied();
+        let usage = match rest {
+            [] => None,
+            [stream] => Some(usage_of(stream)?),
+            _ => return None,
+        };
+        let (text_kind, fragment) = update.only_text()?;
+        let is_whole = fragment.low.is_none() && fragment.high.is_none();
+        let is_long = |name: &Option<Cow<'_, str>>| {
+            name.as_ref()
+                .is_some_and(|name| name.len() > MAX_NAME_BYTES) // it is dropped
+        };
+        let fits = is_whole
+            && !fragment.is_empty()
+            && !is_long(&update.id)
+            && !is_long(&update.model)
+            && usage.is_some() == self.continuation.usage.is_some()
+            && entry.is_some() == self.continuation.entry.is_some();
+        fits.then_some(Parts {
+            update,
+            text_kind,
+            fragment,
+            entry,
+            usage,
+        })
+    }
+
+    fn provided(&self, parts: &Parts<'_, '_>, sites: &[Site]) -> Provided {
+        let update = parts.update;
+        let has_index = sites.iter().any(|site| site.slot == Slot::Index);
+        let has_other_id = update.id.is_some() && update.id.as_deref() != self.first_id;
+        Provided {
+            resets_id: (parts.usage.is_some() || parts.entry.is_some()) && has_other_id,
+            place: self.continuation.place,
+            name: self.name.map(Box::from),
+            choice: update.choice.map(|choice| choice.0).filter(|_| !has_index),
+            list: self.continuation.entry.map(|entry| entry.list),
+            usage_space: self
+                .continuation
+                .usage
+                .map_or(0, |node| node.raw.len() - compact(node.raw).len()),
+            form: 0,
+        }
+    }
+
+    fn prototype(&self, parts: &Parts<'_, '_>) -> Prototype {
+        let Parts { update, usage, .. } = parts;
+        let mut prototype = Update {
+            last_of_event: true,
+            is_chunk: true,
+            created: update.created,
+            kind: update.kind,
+            tool_calls: update.tool_calls.clone(),
+            ..Update::default()
+        };
+        if let Some(call) = prototype.tool_calls.first_mut() {
+            call.arguments = Some(Fragment::default());
+        }
+        let part = |part: &str| Part::of(self.text, part);
+        Prototype {
+            update: prototype.into_owned(),
+            id: update.id.as_deref().map(part),
+            model: update.model.as_deref().map(part),
+            usage: usage.map(part),
+            extra: Vec::new(),
+        }
+    }
+
     /// All values that may differ, in their order.
     fn sites(&self) -> Option<Vec<Site>> {
         let Continuation {
@@ -239,21 +257,12 @@ impl Event<'_, '_, '_> {
             entry,
             ..
         } = &self.continuation;
-        let site = |slot: Slot, part: &str, is_hole: bool| {
-            let (start, end) = span_in(self.text, part)?;
-            Some(Site {
-                slot,
-                start,
-                end,
-                is_hole,
-            })
-        };
-        let mut sites = vec![site(Slot::Text, inside(text)?, true)?];
+        let mut sites = vec![self.site(Slot::Text, inside(text)?, true)?];
         for node in unread {
             // Any other value has to be the same in each event.
             let unread = match &node.value {
-                Value::String(_) => site(Slot::Padding, inside(node)?, false),
-                Value::Number(raw) if is_integer(raw) => site(Slot::Number, raw, true),
+                Value::String(_) => self.site(Slot::Padding, inside(node)?, false),
+                Value::Number(raw) if is_integer(raw) => self.site(Slot::Number, raw, true),
                 _ => None,
             };
             sites.extend(unread);
@@ -261,27 +270,17 @@ impl Event<'_, '_, '_> {
         if let Some(Value::Number(raw)) = index.map(|node| &node.value)
             && is_integer(raw)
         {
-            sites.push(site(Slot::Index, raw, true)?);
+            sites.push(self.site(Slot::Index, raw, true)?);
         }
-        let mut enclose = |node: &Node<'_>, slots: [Slot; 2]| {
-            let (start, end) = span_in(self.text, node.raw)?;
-            sites.extend(slots.into_iter().zip([start, end]).map(|(slot, at)| Site {
-                slot,
-                start: at,
-                end: at,
-                is_hole: true,
-            }));
-            Some(())
-        };
         if let Some(entry) = entry {
-            enclose(entry.node, [Slot::EntryStart, Slot::EntryEnd])?;
+            sites.extend(self.enclose(entry.node, [Slot::EntryStart, Slot::EntryEnd])?);
         }
         if let Some(usage) = usage {
-            enclose(usage, [Slot::UsageStart, Slot::UsageEnd])?;
+            sites.extend(self.enclose(usage, [Slot::UsageStart, Slot::UsageEnd])?);
             let mut numbers = Vec::new();
             integers(usage, &mut numbers);
             for raw in numbers {
-                sites.push(site(Slot::Number, raw, true)?);
+                sites.push(self.site(Slot::Number, raw, true)?);
             }
         }
         if let Some(fields) = self.text.strip_suffix('}') {
@@ -297,6 +296,30 @@ impl Event<'_, '_, '_> {
             .windows(2)
             .all(|pair| matches!(pair, [a, b] if a.end <= b.start));
         is_disjoint.then_some(sites)
+    }
+
+    /// The site of a part of the text.
+    fn site(&self, slot: Slot, part: &str, is_hole: bool) -> Option<Site> {
+        let (start, end) = span_in(self.text, part)?;
+        Some(Site {
+            slot,
+            start,
+            end,
+            is_hole,
+        })
+    }
+
+    /// The empty sites before and after a value.
+    fn enclose(&self, node: &Node<'_>, slots: [Slot; 2]) -> Option<[Site; 2]> {
+        let (start, end) = span_in(self.text, node.raw)?;
+        let empty = |slot, at| Site {
+            slot,
+            start: at,
+            end: at,
+            is_hole: true,
+        };
+        let [before, after] = slots;
+        Some([empty(before, start), empty(after, end)])
     }
 }
 

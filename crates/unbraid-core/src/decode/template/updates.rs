@@ -127,57 +127,19 @@ impl Template {
         let last_of_event = is_alone && delta_usage.is_none() && entry.is_none();
         let created = found.created.or(prototype.update.created);
         if is_delta {
-            let mut extras = delta.extras;
-            extras.logprobs = extras
-                .logprobs
-                .map(|raw| values.of(Slot::Logprobs).unwrap_or(raw));
-            let known = &prototype.update.metadata;
-            // On the stack: a buffer would have to be taken from its place and put back.
-            let mut few = ArrayVec::<_, FEW_FIELDS>::new();
-            let mut many = Vec::new();
-            if self.has_field_holes {
-                let pairs = known.iter().map(borrowed_pair);
-                extras.fields = if known.len() <= FEW_FIELDS {
-                    few.extend(pairs);
-                    values.set_fields(&mut few);
-                    &few
-                } else {
-                    many.extend(pairs);
-                    values.set_fields(&mut many);
-                    &many
-                };
-            }
-            sink.text_delta(&TextDelta {
-                last_of_event,
-                extras,
-                ..*delta
-            });
+            self.emit_delta(&values, delta, last_of_event, sink);
         } else {
             let metadata = recycled(std::mem::take(fields));
             let mut update = self.update(delta.choice, delta.text, metadata);
             update.event_index = delta.event_index;
             update.last_of_event = last_of_event;
             update.created = created;
-            update.id = values.name(Slot::Id).or(update.id);
-            update.model = values.name(Slot::Model).or(update.model);
-            update.logprobs = values.name(Slot::Logprobs).or(update.logprobs);
-            values.set_fields(&mut update.metadata);
+            values.set(&mut update);
             sink.update(&update);
             *fields = recycled(update.metadata);
         }
         if !is_alone {
-            let name = |slot, known| values.name(slot).or_else(|| self.name_of(known));
-            sink.update(&Update {
-                event_index: delta.event_index,
-                last_of_event: true,
-                id: name(Slot::Id, &prototype.id),
-                model: name(Slot::Model, &prototype.model),
-                created,
-                usage: usage.map(Cow::Borrowed),
-                metadata: changed,
-                is_chunk: true,
-                ..Update::default()
-            });
+            self.emit_envelope(&values, delta.event_index, created, usage, changed, sink);
         }
         if let Some(mut entry) = entry {
             entry.event_index = delta.event_index;
@@ -188,6 +150,68 @@ impl Template {
             sink.delta_usage(&usage);
         }
         (created, is_known)
+    }
+
+    /// Emits the delta, with the values in the holes.
+    #[inline]
+    fn emit_delta<T: UpdateSink + ?Sized>(
+        &self,
+        values: &Values<'_, '_>,
+        delta: &TextDelta<'_>,
+        last_of_event: bool,
+        sink: &mut T,
+    ) {
+        let mut extras = delta.extras;
+        extras.logprobs = extras
+            .logprobs
+            .map(|raw| values.of(Slot::Logprobs).unwrap_or(raw));
+        let known = &self.prototype.update.metadata;
+        // On the stack: a buffer would have to be taken from its place and put back.
+        let mut few = ArrayVec::<_, FEW_FIELDS>::new();
+        let mut many = Vec::new();
+        if self.has_field_holes {
+            let pairs = known.iter().map(borrowed_pair);
+            extras.fields = if known.len() <= FEW_FIELDS {
+                few.extend(pairs);
+                values.set_fields(&mut few);
+                &few
+            } else {
+                many.extend(pairs);
+                values.set_fields(&mut many);
+                &many
+            };
+        }
+        sink.text_delta(&TextDelta {
+            last_of_event,
+            extras,
+            ..*delta
+        });
+    }
+
+    /// Emits the update of the stream.
+    #[inline]
+    fn emit_envelope<T: UpdateSink + ?Sized>(
+        &self,
+        values: &Values<'_, '_>,
+        event_index: EventIndex,
+        created: Option<u64>,
+        usage: Option<&str>,
+        metadata: Pairs<'_>,
+        sink: &mut T,
+    ) {
+        let Prototype { id, model, .. } = &*self.prototype;
+        let name = |slot, known| values.name(slot).or_else(|| self.name_of(known));
+        sink.update(&Update {
+            event_index,
+            last_of_event: true,
+            id: name(Slot::Id, id),
+            model: name(Slot::Model, model),
+            created,
+            usage: usage.map(Cow::Borrowed),
+            metadata,
+            is_chunk: true,
+            ..Update::default()
+        });
     }
 
     /// The unknown fields of the envelope that have changed.
@@ -275,6 +299,16 @@ impl<'t> Values<'t, '_> {
 
     fn name(&self, slot: Slot) -> Option<Cow<'t, str>> {
         self.of(slot).map(Cow::Borrowed)
+    }
+
+    /// Sets what varies in the update of the choice.
+    #[inline]
+    fn set(&self, update: &mut Update<'t>) {
+        let name = |slot, known: &mut Option<_>| *known = self.name(slot).or(known.take());
+        name(Slot::Id, &mut update.id);
+        name(Slot::Model, &mut update.model);
+        name(Slot::Logprobs, &mut update.logprobs);
+        self.set_fields(&mut update.metadata);
     }
 
     /// Sets the unknown fields of the choice that vary.

@@ -67,7 +67,7 @@ impl Attach<'_> {
                 Opened::Events(events) => {
                     let permit = reader.map_or_else(connect, Ok)?;
                     let resumed = after.is_some();
-                    let body = reader_body(gateway, events, permit, ViewKind::post, resumed);
+                    let body = reader_body(gateway, events, permit, ViewKind::Post, resumed);
                     let mut response = Response::new(body);
                     *response.headers_mut() = without_body_headers(headers);
                     add_event_stream_headers(response.headers_mut());

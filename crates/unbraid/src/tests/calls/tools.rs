@@ -233,7 +233,7 @@ async fn t37_a_call_in_both_formats_runs_once() {
     let both = json!({ "function_call": function, "tool_calls": [{ "index": 0, "id": "a", "function": function }] });
     let steps = vec![delta(0, &both), bytes(finish(0, "tool_calls")), bytes(DONE)];
     let limits = RunLimits::default().with_ready(ReadyPolicy::ValidJson);
-    let results = run(steps, &tools, limits.clone()).await;
+    let results = run(steps, &tools, limits).await;
     assert_eq!(
         (results.len(), results[0].call.kind),
         (1, CallKind::Function)

@@ -101,7 +101,7 @@ async fn t28_a_late_fragment_drops_the_tool_and_is_the_result() {
         bytes(DONE),
     ];
     let limits = RunLimits::default().with_ready(ReadyPolicy::NextCall);
-    let results = run(steps, &tools, limits.clone()).await;
+    let results = run(steps, &tools, limits).await;
     assert_eq!(
         texts(&results),
         ["error: the call was not complete", "b {\"ticks\":5}"]
