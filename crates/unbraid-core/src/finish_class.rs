@@ -1,6 +1,6 @@
 //! `FinishClass`: what a finish reason means, across the words of all providers (F11).
 
-use crate::FinishReason;
+use crate::{ChoiceEnd, FinishReason};
 
 /// What a finish reason means, across providers: see [`FinishReason::class`].
 ///
@@ -147,9 +147,41 @@ impl FinishReason {
     }
 }
 
+impl ChoiceEnd {
+    /// Whether the server has reported that the answer is complete: the choice finished, for a reason of the
+    /// [class](FinishReason::class) `Stop` or `ToolCalls`.
+    ///
+    /// Not complete are an answer that a limit on tokens or a filter cut, one that ended without a reason, one whose reason is
+    /// unknown, and every error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::{ChoiceEnd, FinishReason};
+    ///
+    /// assert!(ChoiceEnd::Finished(FinishReason::from("end_turn")).is_complete());
+    /// assert!(!ChoiceEnd::Finished(FinishReason::Length).is_complete());
+    /// assert!(!ChoiceEnd::DoneWithoutFinish.is_complete());
+    /// ```
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let Self::Finished(reason) = self else {
+            return false;
+        };
+        match reason.class() {
+            FinishClass::Stop | FinishClass::ToolCalls => true,
+            FinishClass::Length
+            | FinishClass::ContentFilter
+            | FinishClass::Error
+            | FinishClass::Other => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Limit, LimitExceeded};
 
     #[track_caller]
     fn check(class: FinishClass, words: &[&str]) {
@@ -210,5 +242,31 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), count);
+    }
+
+    #[test]
+    fn only_a_reason_that_is_known_to_be_good_is_a_complete_answer() {
+        let finished = |word: &str| ChoiceEnd::Finished(word.into());
+        for word in ["stop", "end_turn", "STOP", "tool_calls", "function_call"] {
+            assert!(finished(word).is_complete(), "{word}");
+        }
+        let cut = ["length", "MAX_TOKENS", "content_filter", "SAFETY", "error"];
+        for word in cut.into_iter().chain(["abort", "OTHER", ""]) {
+            assert!(!finished(word).is_complete(), "{word}");
+            assert!(!finished(word).is_error(), "{word}");
+        }
+        let limit = LimitExceeded {
+            limit: Limit::ChoiceBytes,
+            max: 1,
+        };
+        for end in [
+            ChoiceEnd::DoneWithoutFinish,
+            ChoiceEnd::Interrupted,
+            ChoiceEnd::Cancelled,
+            ChoiceEnd::LimitExceeded(limit),
+            ChoiceEnd::Lost,
+        ] {
+            assert!(!end.is_complete(), "{end}");
+        }
     }
 }

@@ -346,7 +346,7 @@ fn add_values(
     let fields = fields
         .filter(|(_, ((key, _), _))| !is_text(key))
         .map(|(n, ((_, raw), outer_depth))| (Slot::Field(n, outer_depth), &**raw));
-    // Another `p` may be padding, which is no field.
+    // Another `p` may be padding, which is not a field.
     let extra = (0..)
         .zip(&escaped.extra)
         .filter(|(_, (key, _))| key != "p")

@@ -304,7 +304,11 @@ impl<'t> Values<'t, '_> {
     /// Sets what varies in the update of the choice.
     #[inline]
     fn set(&self, update: &mut Update<'t>) {
-        let name = |slot, known: &mut Option<_>| *known = self.name(slot).or(known.take());
+        let name = |slot, known: &mut Option<_>| {
+            if let Some(value) = self.name(slot) {
+                *known = Some(value);
+            }
+        };
         name(Slot::Id, &mut update.id);
         name(Slot::Model, &mut update.model);
         name(Slot::Logprobs, &mut update.logprobs);
