@@ -9,9 +9,14 @@ use std::hint::black_box;
 /// The size of a cache line on nearly all processors.
 const LINE: usize = 64;
 
-/// Loads every cache line of these bytes.
+/// The most lines that are loaded of one value. A processor has about this many loads in flight, and finds the next lines
+/// of a long value itself.
+const MOST_LINES: usize = 16;
+
+/// Loads the first cache lines of these bytes.
 #[inline]
 pub(crate) fn prefetch_bytes(bytes: &[u8]) {
+    let bytes = bytes.get(..MOST_LINES * LINE).unwrap_or(bytes);
     let lines = bytes.iter().step_by(LINE).chain(bytes.last());
     prefetch(lines.fold(0, |sum, byte| sum ^ u64::from(*byte)));
 }

@@ -102,7 +102,7 @@ fn a_command_sent_twice_is_received_once_or_twice() {
 }
 
 impl ApplyPending for u8 {
-    fn has_pending(&self) -> bool {
+    fn needs_owner(&self) -> bool {
         false
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Value {
 }
 
 impl ApplyPending for Value {
-    fn has_pending(&self) -> bool {
+    fn needs_owner(&self) -> bool {
         self.pending > 0 || self.pending_calls > 0
     }
 

@@ -79,6 +79,9 @@ impl TextCursor {
         &mut self,
         cx: &Context<'_>,
     ) -> Poll<Option<Result<Text, ChoiceError>>> {
+        if self.done {
+            return Poll::Ready(None); // it costs no budget
+        }
         if self.budget.exhausted(cx) {
             return Poll::Pending;
         }

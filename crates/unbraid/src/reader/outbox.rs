@@ -1,4 +1,5 @@
-//! Where the router's decisions go: one batch per choice and read, and the events of the stream itself.
+//! Where the router's decisions go: the first delta of a read to the log, further ones to one batch per choice and read, and
+//! the events of the stream itself.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) struct Outbox {
     started: Instant,
     /// The usage of the last event that has it, which is that of the whole stream, unless that is the only source.
     usage: Option<Box<Usage>>,
-    /// The slots whose batch is not empty, those whose choice is still to be announced, and those whose actor is still to be
+    /// The slots with something that was not delivered or announced, those whose choice is still to be announced, and those whose actor is still to be
     /// started.
     undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.

@@ -103,7 +103,9 @@ impl LogState {
 
     /// Applies a delta that nothing precedes, and returns what it changes.
     fn apply_first(&mut self, delta: &TextDelta<'_>, position: Position) -> Option<Interest> {
-        if !self.batch.is_empty() || !delta.extras.is_empty() {
+        // The reader must not spend its time on a copy of the whole transcript.
+        let is_copied = self.transcript.is_copied_by_a_write();
+        if !self.batch.is_empty() || !delta.extras.is_empty() || is_copied {
             return None;
         }
         self.transcript.prefetch();
@@ -204,7 +206,7 @@ impl LogState {
         self.phase = Phase::Sealed { panicked };
     }
 
-    /// Applies one piece of work of a choice that is not announced yet, so that nobody waits for it.
+    /// Applies one piece of work. A panic ends the choice.
     fn write(
         &mut self,
         position: Position,
@@ -268,8 +270,8 @@ impl LogState {
 
 impl ApplyPending for LogState {
     #[inline]
-    fn has_pending(&self) -> bool {
-        !self.batch.is_empty()
+    fn needs_owner(&self) -> bool {
+        !self.batch.is_empty() || !self.is_open()
     }
 
     #[inline]
@@ -353,8 +355,8 @@ impl ChoiceLog {
         self.change_silently(|state| state.write(position, work));
     }
 
-    /// Applies a delta without waking anyone, and returns what it changes. `None` if the log has a batch that must be applied first, or
-    /// the delta is more than a piece of text.
+    /// Applies a delta without waking anyone, and returns what it changes. `None` if the log has a batch that must be applied first, if
+    /// the delta is more than a piece of text, or if a snapshot lives, so that the transcript would be copied.
     ///
     /// The caller passes the result to the next [`append`](Self::append).
     #[inline]

@@ -28,7 +28,7 @@ pub(crate) struct CompletionState {
 }
 
 impl ApplyPending for CompletionState {
-    fn has_pending(&self) -> bool {
+    fn needs_owner(&self) -> bool {
         false
     }
 

@@ -43,6 +43,14 @@ impl SharedTranscript {
             }
         }
     }
+
+    /// Whether a snapshot lives, so that a write copies the transcript.
+    pub(crate) fn is_copied_by_a_write(&mut self) -> bool {
+        match self {
+            Self::Own(_) => false,
+            Self::Shared(transcript) => Arc::get_mut(transcript).is_none(),
+        }
+    }
 }
 
 impl Deref for SharedTranscript {

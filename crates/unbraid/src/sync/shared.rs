@@ -4,8 +4,8 @@
 //!
 //! - A reader that finds nothing registers its waker under the same lock under which it read, so it misses no change.
 //! - A writer collects the wakers under the lock and wakes them after releasing it.
-//! - A registered reader has already seen everything that concerns it. Until a relevant change clears its flag, a poll
-//!   returns `Pending` without taking the lock.
+//! - A registered reader has already seen everything that was announced and concerns it; [`Shared::change_silently`] leaves the
+//!   announcement to the next notification. Until that clears its flag, a poll returns `Pending` without taking the lock.
 //! - A writer may defer work to the next task that takes the lock. Every read applies deferred work first, so no reader sees a
 //!   stale value; and whenever work is deferred, some task that can apply it has been woken.
 
@@ -22,8 +22,8 @@ use super::{
 
 /// A value that may hold work that a writer has deferred.
 pub(crate) trait ApplyPending {
-    /// Whether there is deferred work.
-    fn has_pending(&self) -> bool;
+    /// Whether the owner has something to do that no reader does for it: to apply deferred work, or to end.
+    fn needs_owner(&self) -> bool;
 
     /// Applies it.
     fn apply_pending(&mut self);
@@ -110,7 +110,7 @@ impl<T: ApplyPending> Shared<T> {
         } = &mut *state;
         // Waiters that were woken earlier and have not read yet do not count here, so the owner is woken beside them: a
         // consumer may be slow, or gone by now, and the work must not depend on it.
-        if !wait_list.notify(changed, wake_list) && value.has_pending() {
+        if !wait_list.notify(changed, wake_list) && value.needs_owner() {
             match owner {
                 Some(owner) => owner.notify(changed, wake_list),
                 None => value.apply_pending(),

@@ -253,6 +253,11 @@ async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
         "abc"
     );
     assert_eq!(apply("d"), Some(Interest::TEXT), "it was applied meanwhile");
+    // The reader does not copy a transcript that a snapshot shares.
+    let snapshot = log.modify(|state| state.transcript.snapshot());
+    assert_eq!(apply("e"), None);
+    drop(snapshot);
+    assert_eq!(apply("e"), Some(Interest::TEXT));
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,4 +273,22 @@ async fn a_panic_of_the_machine_in_the_reader_wakes_every_waiter() {
     let mut calls = choice.tool_calls();
     let lost = soon(calls.next()).await.unwrap();
     assert_eq!(lost.unwrap_err().end().as_str(), "lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_machine_in_the_reader_ends_the_owner_at_once() {
+    let config = Arc::new(Config::default());
+    let log = ChoiceLog::new(
+        ChoiceIndex(0),
+        CompletionKind::Chat,
+        &config,
+        Instant::now(),
+    );
+    let owned = log.clone();
+    let owner = tokio::spawn(async move { owned.apply_until_complete().await });
+    tokio::task::yield_now().await;
+    let panics = text_delta(crate::state::batch::PANIC);
+    let applied = log.apply_first(&panics, Position::default()).unwrap();
+    log.append(applied, &mut Batch::default(), &mut WakeList::default());
+    soon(owner).await.unwrap(); // although nothing is pending
 }

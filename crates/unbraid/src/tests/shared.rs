@@ -17,7 +17,7 @@ use crate::{
 
 impl ApplyPending for u8 {
     /// A task has to be woken for whatever the tests defer.
-    fn has_pending(&self) -> bool {
+    fn needs_owner(&self) -> bool {
         true
     }
 
