@@ -1,0 +1,120 @@
+//! How a connection ends once the gateway drains.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::sync::watch;
+
+use super::{activity::Activity, guarded_io::Deadline};
+use crate::{
+    limits::{CLOSE_GRACE, GOAWAY_DELAY, LAST_WRITES},
+    wake_gate::WakeGate,
+};
+
+/// Serves a connection to its end. Once the gateway drains, that is the end of the current requests.
+pub(super) async fn drive<C: Future>(
+    mut connection: Pin<Box<C>>,
+    shut_down: impl Fn(Pin<&mut C>),
+    mut shutdown: Shutdown,
+) {
+    poll_fn(|cx| {
+        loop {
+            if connection.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if shutdown.is_announced {
+                return shutdown.poll_close(cx);
+            }
+            ready!(shutdown.poll_announce(cx));
+            shut_down(connection.as_mut());
+        }
+    })
+    .await;
+}
+
+/// When a connection is closed because the gateway drains.
+pub(super) struct Shutdown {
+    is_http2: bool,
+    activity: Arc<Activity>,
+    /// Ready when the gateway drains; `None` once it does.
+    drained: Option<BoxFuture<'static, ()>>,
+    drained_gate: WakeGate,
+    /// Whether the connection takes no further requests.
+    is_announced: bool,
+    grace: Deadline,
+}
+
+impl Shutdown {
+    pub(super) fn new(
+        is_http2: bool,
+        activity: Arc<Activity>,
+        mut drained: watch::Receiver<bool>,
+    ) -> Self {
+        let drained = async move {
+            // The server is never dropped before its connections.
+            let _drained = drained.wait_for(|drained| *drained).await;
+        };
+        Self {
+            is_http2,
+            activity,
+            drained: Some(drained.boxed()),
+            drained_gate: WakeGate::default(),
+            is_announced: false,
+            grace: Deadline::default(),
+        }
+    }
+
+    /// Waits until the connection is to take no further requests.
+    ///
+    /// Over HTTP/2 that is said by a GOAWAY, after which released clients (h2 for Python, and with it httpx) fail the requests
+    /// that are being answered, and those whose ends they read together with it. So it is sent once none has been active for
+    /// a moment, and until then new POSTs get 503.
+    fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(drained) = &mut self.drained {
+            ready!(self.drained_gate.poll(cx, |cx| drained.as_mut().poll(cx)));
+            self.drained = None;
+        }
+        self.activity.register(cx.waker());
+        if self.is_http2 {
+            if self.activity.is_active() {
+                self.grace.clear();
+                return Poll::Pending;
+            }
+            if let Some(idle) = self.activity.idle_for().filter(|idle| *idle < GOAWAY_DELAY) {
+                if !self.grace.is_set() {
+                    self.grace.set(GOAWAY_DELAY - idle);
+                }
+                let _passed = ready!(self.grace.check(cx));
+            }
+            self.grace.clear();
+        }
+        self.is_announced = true;
+        Poll::Ready(())
+    }
+
+    /// Waits until a connection without a request is to be closed that does not end by itself: half a head has arrived, or the
+    /// client does not react to a GOAWAY.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.activity.register(cx.waker());
+        if self.activity.is_active() {
+            self.grace.clear();
+            return Poll::Pending;
+        }
+        if !self.grace.is_set() {
+            let grace = match self.activity.idle_for() {
+                None => CLOSE_GRACE,
+                // A slow client may not have read the end of the last answer.
+                Some(idle) if self.is_http2 => LAST_WRITES.saturating_sub(idle).max(CLOSE_GRACE),
+                // It ends once everything is written, and a client that does not read it is disconnected.
+                Some(_) => return Poll::Pending,
+            };
+            self.grace.set(grace);
+        }
+        self.grace.check(cx).map(drop)
+    }
+}
