@@ -23,8 +23,8 @@ pub(super) struct Activity {
     is_http2: AtomicBool,
     /// Woken when no request is active any more.
     idle: AtomicWaker,
-    /// When that was the last time.
-    idle_since: Mutex<Option<Instant>>,
+    /// When a request has last ended.
+    ended: Mutex<Option<Instant>>,
 }
 
 impl Activity {
@@ -36,12 +36,12 @@ impl Activity {
         self.started.load(Ordering::Acquire)
     }
 
-    /// For how long no request has been active; `None` if there was none.
+    /// For how long no request has been active, if none is; `None` if there was none.
     pub(super) fn idle_for(&self) -> Option<Duration> {
-        let since = self.idle_since.lock();
-        since
+        let ended = self.ended.lock();
+        ended
             .unwrap_or_else(PoisonError::into_inner)
-            .map(|since| since.elapsed())
+            .map(|ended| ended.elapsed())
     }
 
     /// Wakes a task when the requests have ended.
@@ -78,9 +78,11 @@ impl Clone for ActiveRequest {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
+        // Before the count: another thread that sees that none is active reads the time next.
+        let mut ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        *ended = Some(Instant::now());
+        drop(ended);
         if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let since = self.0.idle_since.lock();
-            *since.unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             self.0.idle.wake();
         }
     }

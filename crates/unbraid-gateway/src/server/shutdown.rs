@@ -105,16 +105,21 @@ impl Shutdown {
             self.grace.clear();
             return Poll::Pending;
         }
-        if !self.grace.is_set() {
-            let grace = match self.activity.idle_for() {
-                None => CLOSE_GRACE,
-                // A slow client may not have read the end of the last answer.
-                Some(idle) if self.is_http2 => LAST_WRITES.saturating_sub(idle).max(CLOSE_GRACE),
-                // It ends once everything is written, and a client that does not read it is disconnected.
-                Some(_) => return Poll::Pending,
-            };
-            self.grace.set(grace);
+        match self.activity.idle_for() {
+            // It ends once everything is written, and a client that does not read it is disconnected. The request may have
+            // been answered during a grace.
+            Some(_) if !self.is_http2 => return Poll::Pending,
+            _ if self.grace.is_set() => {}
+            None => self.grace.set(CLOSE_GRACE),
+            // A slow client may not have read the end of the last answer.
+            Some(idle) => {
+                let rest = LAST_WRITES.saturating_sub(idle);
+                self.grace.set(rest.max(CLOSE_GRACE));
+            }
         }
         self.grace.check(cx).map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests;
