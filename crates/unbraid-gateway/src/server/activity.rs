@@ -18,10 +18,13 @@ use tokio::time::Instant;
 pub(super) struct Activity {
     /// Requests whose responses have not ended.
     active: AtomicUsize,
+    /// Those of them that were begun before the drain.
+    early: AtomicUsize,
+    is_draining: AtomicBool,
     /// Requests so far.
     started: AtomicU64,
     is_http2: AtomicBool,
-    /// Woken when no request is active any more.
+    /// Woken when no request is active any more, or none of before the drain.
     idle: AtomicWaker,
     /// When a request has last ended.
     ended: Mutex<Option<Instant>>,
@@ -30,6 +33,16 @@ pub(super) struct Activity {
 impl Activity {
     pub(super) fn is_active(&self) -> bool {
         self.active.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a request is active that was begun before the drain.
+    pub(super) fn has_early(&self) -> bool {
+        self.early.load(Ordering::Acquire) > 0
+    }
+
+    /// The requests that follow are begun during the drain. To be called by the task that begins them.
+    pub(super) fn begin_drain(&self) {
+        self.is_draining.store(true, Ordering::Release);
     }
 
     pub(super) fn started(&self) -> u64 {
@@ -56,34 +69,52 @@ impl Activity {
 
 /// A request that is being answered, or whose body is being read.
 #[derive(Debug)]
-pub(super) struct ActiveRequest(Arc<Activity>);
+pub(super) struct ActiveRequest {
+    activity: Arc<Activity>,
+    is_early: bool,
+}
 
 impl ActiveRequest {
     pub(super) fn new(activity: &Arc<Activity>, version: Version) -> Self {
         if version == Version::HTTP_2 {
             activity.is_http2.store(true, Ordering::Release);
         }
-        activity.active.fetch_add(1, Ordering::AcqRel);
         activity.started.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(activity))
+        let is_early = !activity.is_draining.load(Ordering::Acquire);
+        Self::counted(activity, is_early)
+    }
+
+    fn counted(activity: &Arc<Activity>, is_early: bool) -> Self {
+        activity.active.fetch_add(1, Ordering::AcqRel);
+        if is_early {
+            activity.early.fetch_add(1, Ordering::AcqRel);
+        }
+        Self {
+            activity: Arc::clone(activity),
+            is_early,
+        }
     }
 }
 
 impl Clone for ActiveRequest {
     fn clone(&self) -> Self {
-        self.0.active.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(&self.0))
+        Self::counted(&self.activity, self.is_early)
     }
 }
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        // Before the count: another thread that sees that none is active reads the time next.
-        let mut ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let activity = &*self.activity;
+        // Before the counts: another thread that sees that none is active reads the time next.
+        let mut ended = activity
+            .ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *ended = Some(Instant::now());
         drop(ended);
-        if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.idle.wake();
+        let is_last_early = self.is_early && activity.early.fetch_sub(1, Ordering::AcqRel) == 1;
+        if activity.active.fetch_sub(1, Ordering::AcqRel) == 1 || is_last_early {
+            activity.idle.wake();
         }
     }
 }

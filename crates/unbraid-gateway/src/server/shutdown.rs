@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures::{FutureExt, future::BoxFuture};
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 use super::{activity::Activity, guarded_io::Deadline};
 use crate::{
-    limits::{CLOSE_GRACE, GOAWAY_DELAY, LAST_WRITES},
+    limits::{CLOSE_GRACE, GOAWAY_DELAY, GOAWAY_TIMEOUT, LAST_WRITES},
     wake_gate::WakeGate,
 };
 
@@ -44,6 +45,8 @@ pub(super) struct Shutdown {
     /// Ready when the gateway drains; `None` once it does.
     drained: Option<BoxFuture<'static, ()>>,
     drained_gate: WakeGate,
+    /// Bounds how long a moment without requests is waited for.
+    moment: Deadline,
     /// Whether the connection takes no further requests.
     is_announced: bool,
     grace: Deadline,
@@ -64,37 +67,58 @@ impl Shutdown {
             activity,
             drained: Some(drained.boxed()),
             drained_gate: WakeGate::default(),
+            moment: Deadline::default(),
             is_announced: false,
             grace: Deadline::default(),
         }
     }
 
     /// Waits until the connection is to take no further requests.
-    ///
-    /// Over HTTP/2 that is said by a GOAWAY, after which released clients (h2 for Python, and with it httpx) fail the requests
-    /// that are being answered, and those whose ends they read together with it. So it is sent once none has been active for
-    /// a moment, and until then new POSTs get 503.
     fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(drained) = &mut self.drained {
             ready!(self.drained_gate.poll(cx, |cx| drained.as_mut().poll(cx)));
             self.drained = None;
+            self.activity.begin_drain();
         }
         self.activity.register(cx.waker());
         if self.is_http2 {
-            if self.activity.is_active() {
-                self.grace.clear();
-                return Poll::Pending;
-            }
-            if let Some(idle) = self.activity.idle_for().filter(|idle| *idle < GOAWAY_DELAY) {
-                if !self.grace.is_set() {
-                    self.grace.set(GOAWAY_DELAY - idle);
-                }
-                let _passed = ready!(self.grace.check(cx));
-            }
-            self.grace.clear();
+            ready!(self.poll_moment(cx));
         }
+        self.grace.clear();
         self.is_announced = true;
         Poll::Ready(())
+    }
+
+    /// Waits for the moment to send a GOAWAY.
+    ///
+    /// Released clients (h2 for Python, and with it httpx) fail the requests that are being answered when they read one, and
+    /// those whose ends they read together with it. So it is sent a moment after the answers that were begun before the
+    /// drain, and until then new POSTs get 503. On a busy connection other requests follow without a pause: they are short,
+    /// and are waited for only so long.
+    fn poll_moment(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.activity.has_early() {
+            return Poll::Pending;
+        }
+        if !self.moment.is_set() {
+            self.moment.set(GOAWAY_TIMEOUT);
+        }
+        if self.moment.check(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if self.activity.is_active() {
+            return Poll::Pending;
+        }
+        while let Some(rest) = self.rest_of_delay() {
+            self.grace.set(rest);
+            let _passed = ready!(self.grace.check(cx));
+        }
+        Poll::Ready(())
+    }
+
+    /// How much longer the last answer is too recent for a GOAWAY.
+    fn rest_of_delay(&self) -> Option<Duration> {
+        let rest = GOAWAY_DELAY.checked_sub(self.activity.idle_for()?)?;
+        Some(rest).filter(|rest| !rest.is_zero())
     }
 
     /// Waits until a connection without a request is to be closed that does not end by itself: half a head has arrived, or the

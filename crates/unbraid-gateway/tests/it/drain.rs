@@ -94,6 +94,38 @@ async fn over_http2_new_posts_are_refused_while_the_connection_has_an_answer() {
     stops_soon(&gateway).await;
 }
 
+/// A proxy sends the requests of many clients through one connection.
+#[tokio::test]
+async fn a_busy_http2_connection_does_not_delay_the_exit() {
+    let (upstream, gate) = gated().await;
+    let mut gateway = start(&upstream).await;
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let _running = post(&mut client).await;
+    let busy = tokio::spawn(async move {
+        // Until the GOAWAY.
+        while let Ok(ready) = client.ready().await {
+            client = ready;
+            let get = http::Request::get("http://localhost/healthz");
+            let sent = client.send_request(get.body(()).unwrap(), true);
+            let Ok((response, _)) = sent else { return };
+            tokio::spawn(response);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    gateway.drain();
+    eventually("new connections are refused", async || {
+        TcpStream::connect(gateway.address).await.is_err()
+    })
+    .await;
+    assert!(!connection.is_finished(), "the answer continues");
+    gate.add_permits(1);
+    soon(busy).await.unwrap().unwrap();
+    stops_soon(&gateway).await;
+}
+
 /// A pool keeps idle connections and reads nothing from them, so it does not see a GOAWAY.
 #[tokio::test]
 async fn an_idle_http2_connection_does_not_delay_the_exit() {

@@ -3,10 +3,12 @@
 use std::{future::pending, sync::OnceLock, time::Duration};
 
 use hyper::Version;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 use crate::server::activity::ActiveRequest;
+
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// A connection whose gateway drains from the start.
 struct Drained {
@@ -39,10 +41,21 @@ impl Drained {
         drive(Box::pin(connection), announce, shutdown).await;
         self.started.elapsed()
     }
+
+    /// Takes a request each moment, and answers it during the next one, so that there is always one.
+    async fn is_busy(&self) {
+        loop {
+            let request = self.request(Version::HTTP_2);
+            sleep(MOMENT).await;
+            let _next = self.request(Version::HTTP_2);
+            drop(request);
+            sleep(MOMENT).await;
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_goaway_follows_a_moment_after_the_answers() {
+async fn a_goaway_follows_a_moment_after_the_answers_of_before_the_drain() {
     let drained = Drained::new();
     let early = drained.request(Version::HTTP_2);
     let answer = async {
@@ -54,6 +67,32 @@ async fn a_goaway_follows_a_moment_after_the_answers() {
     let announced = *drained.announced.get().unwrap();
     assert_eq!(announced, Duration::from_secs(20) + GOAWAY_DELAY);
     assert_eq!(served, Duration::from_secs(20) + LAST_WRITES);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goaway_does_not_wait_for_requests_that_follow_without_a_pause() {
+    let drained = Drained::new();
+    let early = drained.request(Version::HTTP_2);
+    let connection = async {
+        let answer = async {
+            sleep(Duration::from_secs(3)).await;
+            drop(early);
+        };
+        tokio::join!(answer, drained.is_busy());
+    };
+    let served = timeout(Duration::from_secs(10), drained.serve(true, connection)).await;
+    assert!(served.is_err(), "the requests are answered");
+    let announced = *drained.announced.get().unwrap();
+    assert_eq!(announced, Duration::from_secs(3) + GOAWAY_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_before_the_drain_are_waited_for_on_a_busy_connection() {
+    let drained = Drained::new();
+    let _early = drained.request(Version::HTTP_2);
+    let connection = drained.serve(true, drained.is_busy());
+    assert!(timeout(Duration::from_secs(30), connection).await.is_err());
+    assert_eq!(drained.announced.get(), None);
 }
 
 #[tokio::test(start_paused = true)]
