@@ -1,4 +1,4 @@
-//! What is known about the requests of a connection.
+//! What is known about the requests and the writes of a connection.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use futures::task::AtomicWaker;
 use hyper::Version;
 use tokio::time::Instant;
 
-/// What the socket knows about the requests of its connection.
+/// The requests of a connection, and what its socket accepts.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     /// Requests whose responses have not ended.
@@ -28,6 +28,10 @@ pub(super) struct Activity {
     idle: AtomicWaker,
     /// When a request has last ended.
     ended: Mutex<Option<Instant>>,
+    /// Writes that the socket has accepted.
+    writes: AtomicU64,
+    /// Whether the socket accepts nothing at the moment.
+    is_blocked: AtomicBool,
 }
 
 impl Activity {
@@ -64,6 +68,23 @@ impl Activity {
 
     pub(super) fn is_http2(&self) -> bool {
         self.is_http2.load(Ordering::Acquire)
+    }
+
+    /// The socket has accepted a write.
+    pub(super) fn has_written(&self) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_blocked(&self, is_blocked: bool) {
+        self.is_blocked.store(is_blocked, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked.load(Ordering::Relaxed)
     }
 }
 

@@ -69,11 +69,12 @@ impl Connection {
         #[cfg(any(target_os = "android", target_os = "linux"))]
         bound_unsent(&socket);
         // Below TLS, which accepts data that the socket does not.
-        let socket = GuardedWrites::new(socket, self.stall);
+        let activity = Arc::new(Activity::default());
+        let socket = GuardedWrites::new(socket, self.stall, Arc::clone(&activity));
         let served = match self.tls.take() {
-            None => self.serve_http(socket),
+            None => self.serve_http(socket, activity),
             Some(acceptor) => match Box::pin(self.handshake(acceptor, socket)).await {
-                Some(stream) => self.serve_http(stream),
+                Some(stream) => self.serve_http(stream, activity),
                 None => return,
             },
         };
@@ -96,8 +97,9 @@ impl Connection {
     fn serve_http(
         self,
         socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        activity: Arc<Activity>,
     ) -> BoxFuture<'static, ()> {
-        let opened = Box::pin(self.open(socket));
+        let opened = Box::pin(self.open(socket, activity));
         let served = async move {
             if let Some(connection) = opened.await {
                 connection.await;
@@ -111,8 +113,8 @@ impl Connection {
     async fn open(
         self,
         socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        activity: Arc<Activity>,
     ) -> Option<BoxFuture<'static, ()>> {
-        let activity = Arc::new(Activity::default());
         let io = GuardedIo::new(socket, Arc::clone(&activity));
         let Self {
             service,

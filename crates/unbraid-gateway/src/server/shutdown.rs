@@ -50,6 +50,8 @@ pub(super) struct Shutdown {
     /// Whether the connection takes no further requests.
     is_announced: bool,
     grace: Deadline,
+    /// The writes of the connection when the grace was last set.
+    writes: u64,
 }
 
 impl Shutdown {
@@ -70,6 +72,7 @@ impl Shutdown {
             moment: Deadline::default(),
             is_announced: false,
             grace: Deadline::default(),
+            writes: 0,
         }
     }
 
@@ -133,15 +136,31 @@ impl Shutdown {
             // It ends once everything is written, and a client that does not read it is disconnected. The request may have
             // been answered during a grace.
             Some(_) if !self.is_http2 => return Poll::Pending,
-            _ if self.grace.is_set() => {}
+            // What was written answers no request: a client that sends pings is not waited for.
+            None if self.grace.is_set() => {}
             None => self.grace.set(CLOSE_GRACE),
-            // A slow client may not have read the end of the last answer.
-            Some(idle) => {
-                let rest = LAST_WRITES.saturating_sub(idle);
-                self.grace.set(rest.max(CLOSE_GRACE));
-            }
+            Some(idle) => self.grant_last_writes(idle),
         }
         self.grace.check(cx).map(drop)
+    }
+
+    /// Gives a slow client time to read the end of the last answers, which the connection still holds: as long as it accepts
+    /// some of it. The drain's own timeout bounds that.
+    fn grant_last_writes(&mut self, idle: Duration) {
+        let writes = self.activity.writes();
+        if !self.grace.is_set() {
+            // A socket that accepts nothing holds something back, however long ago the last answer ended.
+            let waited = if self.activity.is_blocked() {
+                Duration::ZERO
+            } else {
+                idle
+            };
+            self.grace
+                .set(LAST_WRITES.saturating_sub(waited).max(CLOSE_GRACE));
+        } else if writes != self.writes {
+            self.grace.set(LAST_WRITES);
+        }
+        self.writes = writes;
     }
 }
 

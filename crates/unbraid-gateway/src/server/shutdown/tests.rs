@@ -96,10 +96,45 @@ async fn requests_of_before_the_drain_are_waited_for_on_a_busy_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_last_answers_are_written_to_a_slow_reader() {
+    let drained = Drained::new();
+    drop(drained.request(Version::HTTP_2));
+    let writes = async {
+        for _ in 0..8 {
+            sleep(Duration::from_secs(3)).await;
+            drained.activity.has_written();
+        }
+        pending().await
+    };
+    let served = drained.serve(true, writes).await;
+    assert_eq!(served, Duration::from_secs(24) + LAST_WRITES);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_of_an_answer_that_ended_before_the_drain_has_as_long() {
+    for is_blocked in [true, false] {
+        let drained = Drained::new();
+        drop(drained.request(Version::HTTP_2));
+        sleep(LAST_WRITES).await;
+        drained.activity.set_blocked(is_blocked);
+        let served = drained.serve(true, pending()).await;
+        let grace = if is_blocked { LAST_WRITES } else { CLOSE_GRACE };
+        assert_eq!(served, LAST_WRITES + grace);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_without_a_request_is_closed_soon() {
     for is_http2 in [true, false] {
-        let served = Drained::new().serve(is_http2, pending()).await;
-        assert_eq!(served, CLOSE_GRACE);
+        // Frames of its own may be written.
+        let drained = Drained::new();
+        let pings = async {
+            loop {
+                sleep(MOMENT).await;
+                drained.activity.has_written();
+            }
+        };
+        assert_eq!(drained.serve(is_http2, pings).await, CLOSE_GRACE);
     }
 }
 
