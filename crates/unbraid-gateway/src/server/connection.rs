@@ -167,6 +167,9 @@ fn http1() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
+        // A client that closes its sending side counts as gone: one that closes its socket looks the same until something is
+        // written to it, and its request must end before.
+        .half_close(false)
         // The socket has its own timeout for heads, which does not close idle connections.
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD_BYTES)
