@@ -38,7 +38,11 @@ pub(crate) const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// How long after the end of its last answer an HTTP/2 connection gets a GOAWAY, so that a client does not read both at once.
 pub(crate) const GOAWAY_DELAY: Duration = Duration::from_millis(250);
 
-/// How long the last 64 KiB of an answer over HTTP/2 may take to be written then: with 100 kbit/s they take as long.
+/// How long it waits for such a pause once the answers have ended that were begun before the drain. On a connection that many
+/// clients share, through a proxy, requests may follow each other without one.
+pub(crate) const GOAWAY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long the last answers of an HTTP/2 connection may make no progress then: with 100 kbit/s, 64 KiB take as long.
 pub(crate) const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// How long a TLS handshake may take.

@@ -57,6 +57,9 @@ pub(crate) struct ReaderBody {
     /// Why the view closes before its end.
     closed: Option<DisconnectReason>,
     is_over: bool,
+    /// Whether nothing was written. A view that is opened during a drain has one frame of what is ready: over HTTP/2 its client
+    /// may resume at this gateway again, and would else get nowhere.
+    is_new: bool,
     /// The generation that is read ends with the gateway.
     _gateway: Gateway,
 }
@@ -80,6 +83,7 @@ impl ReaderBody {
             progress: args.stalls.progress(),
             closed: None,
             is_over: false,
+            is_new: true,
             _gateway: args.gateway,
         }
     }
@@ -90,7 +94,15 @@ impl ReaderBody {
         Poll::Ready(None)
     }
 
+    fn is_draining(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some((gate, drain)) = &mut self.drain else {
+            return false;
+        };
+        gate.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
+    }
+
     fn write(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+        self.is_new = false;
         self.last_write = Instant::now();
         self.progress.has_written(self.last_write);
         Poll::Ready(Some(Ok(Frame::data(bytes))))
@@ -131,10 +143,8 @@ impl Body for ReaderBody {
         }
         // A client that resumes gets a whole event again, so half of one would be sent for nothing.
         let closes = this.view.is_between_events();
-        if let Some((gate, drain)) = &mut this.drain
-            && closes
-            && gate.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
-        {
+        let drains = closes && this.is_draining(cx);
+        if drains && !this.is_new {
             return this.close(DisconnectReason::Drain);
         }
         // Also for a view that is always ready, and never reaches its timer.
@@ -156,6 +166,7 @@ impl Body for ReaderBody {
                 this.is_over = true;
                 Poll::Ready(None)
             }
+            Poll::Pending if drains => this.close(DisconnectReason::Drain),
             Poll::Pending => {
                 this.progress.waits();
                 this.poll_timer(cx)

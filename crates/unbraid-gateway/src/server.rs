@@ -1,5 +1,6 @@
 //! Serves a gateway on a socket: HTTP/1.1, HTTP/2 and TLS on one port, and an end that does not wait for readers forever.
 
+mod activity;
 mod bare_errors;
 mod connection;
 mod guarded_io;
@@ -7,6 +8,7 @@ mod guarded_writes;
 pub(crate) mod kill;
 mod preface;
 mod request_body;
+mod shutdown;
 mod tls;
 mod workers;
 

@@ -38,7 +38,7 @@ Exit codes:
   2  the command line was invalid";
 
 pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
-    if let Some(name) = &args.new_key {
+    if let Some(name) = args.new_key() {
         return print_new_key(name);
     }
     let address = args.listen_address()?;

@@ -199,6 +199,15 @@ fn the_variable_of_new_key_is_like_the_option() {
 }
 
 #[test]
+fn the_variables_of_new_key_and_of_the_header_of_the_key_may_be_empty() {
+    let variables = [("UNBRAID_NEW_KEY", ""), ("UNBRAID_UPSTREAM_KEY_HEADER", "")];
+    let serve = Serve::start(&UPSTREAM, &variables);
+    let answer = serve.send("GET", "/healthz", "", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    check(&["--new-key", ""], 2, "name");
+}
+
+#[test]
 fn a_variable_switches_an_option_without_a_value_on_and_off() {
     let listen = |value| {
         Command::new(UNBRAID)

@@ -173,7 +173,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the header that carries the bare key, in place of `Authorization`.
+    /// Sets the header that carries the bare key, in place of `Authorization`. An empty name stands for `Authorization`.
     pub fn upstream_key_header(mut self, name: impl Into<String>) -> Self {
         self.upstream_key_header = Some(name.into());
         self
@@ -260,9 +260,10 @@ impl GatewayBuilder {
 
     fn key_header(&self) -> Result<Option<(HeaderName, HeaderValue)>, BuildError> {
         // The name is checked without a key, too: a wrong one is a mistake, whatever else is missing.
-        let name = self.upstream_key_header.as_deref();
+        let name = self.upstream_key_header.as_deref().map(str::trim);
         let name = name
-            .map(|name| HeaderName::try_from(name.trim()))
+            .filter(|name| !name.is_empty())
+            .map(HeaderName::try_from)
             .transpose()
             .map_err(|_| BuildError::UpstreamKey)?;
         let key = self.upstream_key.as_deref().map(str::trim);

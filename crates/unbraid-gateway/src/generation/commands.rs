@@ -93,7 +93,12 @@ impl Generation {
     fn cancel_one(&mut self, choice: ChoiceIndex) -> Cancelled {
         let known = self.choices().find(|known| known.index == choice);
         let is_unseen = known.is_none();
-        if let Some(end) = known.and_then(|known| known.end) {
+        let end = match known {
+            Some(known) => known.end,
+            // No body has the end of a choice that was cancelled before it could appear.
+            None => self.cancelled_unseen.get(&choice).map(|_| End::Cancelled),
+        };
+        if let Some(end) = end {
             return Cancelled {
                 end,
                 upstream: self.upstream_state(),

@@ -1,5 +1,7 @@
 //! Generations whose log fails, or is slow.
 
+mod cancels;
+
 use std::{
     future::{pending, ready},
     sync::{Arc, Mutex},
@@ -17,7 +19,7 @@ use unbraid_log::{
     LogWriter, Meta, Producer, ProducerOptions, Record, Seq, StreamEnd, StreamId,
 };
 
-use super::{Generation, GenerationArgs, GenerationLog, PartSource, Started, StartedPart};
+use super::{Generation, GenerationArgs, GenerationLog, PartSource, Start, Started, StartedPart};
 use crate::{
     auth::keys::Principal,
     config::{OnLogFailure, Options},
@@ -170,6 +172,20 @@ struct Running {
 
 impl Running {
     async fn start(body: ByteStream, mode: Mode, on_log_failure: OnLogFailure) -> Self {
+        let parts = vec![StartedPart {
+            source: PartSource::Open(body),
+            choice: None,
+        }];
+        let started = Started {
+            parts,
+            singles: None,
+        };
+        let start = ready(Ok(started)).boxed();
+        Self::start_later(start, mode, on_log_failure).await
+    }
+
+    /// A generation whose upstream has not answered yet.
+    async fn start_later(start: Start, mode: Mode, on_log_failure: OnLogFailure) -> Self {
         let limits = StreamLimits {
             streams: 1,
             streams_per_principal: 1,
@@ -191,15 +207,8 @@ impl Running {
         let meta = Meta::new(endpoint, 1);
         let producer = Producer::open(Arc::new(log), &id, &meta, options);
         let producer = Arc::new(producer.await.unwrap());
-        let started = Started {
-            parts: vec![StartedPart {
-                source: PartSource::Open(body),
-                choice: None,
-            }],
-            singles: None,
-        };
         let args = GenerationArgs {
-            start: ready(Ok(started)).boxed(),
+            start,
             log: GenerationLog::Shared(Arc::clone(&producer)),
             registration,
             commands,

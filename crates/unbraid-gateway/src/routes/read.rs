@@ -94,7 +94,8 @@ async fn events(
     add_event_stream_headers(response.headers_mut());
     add_stream_headers(gateway, id, response.headers_mut());
     // A client that resumes finds its gateway anew, and one that reads to the end of the connection sees that of the view.
-    // HTTP/2 has no such header.
+    // HTTP/2 has no such header: there a client finds another gateway after the GOAWAY of a drain, and until then may resume
+    // at this one.
     if parts.version < Version::HTTP_2 {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);

@@ -2,22 +2,18 @@
 
 use std::{
     convert::Infallible,
-    future::{Future, poll_fn},
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, ready},
+    sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture, task::AtomicWaker};
+use futures::{FutureExt, future::BoxFuture};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{
-    Request, Response, Version,
+    Request, Response,
     body::Incoming,
     server::conn::{http1, http2},
     service::service_fn,
@@ -36,21 +32,19 @@ use tower_service::Service;
 
 use super::{
     MaybeTls, Tls,
+    activity::{ActiveRequest, Activity},
     bare_errors::BareErrors,
-    guarded_io::{Deadline, GuardedIo},
+    guarded_io::GuardedIo,
     guarded_writes::GuardedWrites,
     kill::{StreamExecutor, with_switch},
     preface,
     request_body::RequestBody,
+    shutdown::{Shutdown, drive},
 };
 use crate::{
     gateway::GatewayService,
-    limits::{
-        CLOSE_GRACE, GOAWAY_DELAY, H2_PING, LAST_WRITES, MAX_H2_STREAMS, MAX_HEAD_BYTES,
-        MAX_WRITE_BYTES, TLS_TIMEOUT,
-    },
+    limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
     reader::stalls::{Progress, Stalls},
-    sync::wake_gate::WakeGate,
 };
 
 /// What a connection needs.
@@ -64,74 +58,6 @@ pub(super) struct Connection {
     pub(super) drained: watch::Receiver<bool>,
 }
 
-/// What the socket knows about the requests of its connection.
-#[derive(Debug, Default)]
-pub(super) struct Activity {
-    /// Requests whose responses have not ended.
-    active: AtomicUsize,
-    /// Requests so far.
-    started: AtomicU64,
-    is_http2: AtomicBool,
-    /// Woken when no request is active any more.
-    idle: AtomicWaker,
-    /// When that was the last time.
-    idle_since: Mutex<Option<Instant>>,
-}
-
-impl Activity {
-    pub(super) fn is_active(&self) -> bool {
-        self.active.load(Ordering::Acquire) > 0
-    }
-
-    pub(super) fn started(&self) -> u64 {
-        self.started.load(Ordering::Acquire)
-    }
-
-    /// For how long no request has been active; `None` if there was none.
-    fn idle_for(&self) -> Option<Duration> {
-        let since = self.idle_since.lock();
-        since
-            .unwrap_or_else(PoisonError::into_inner)
-            .map(|since| since.elapsed())
-    }
-
-    pub(super) fn is_http2(&self) -> bool {
-        self.is_http2.load(Ordering::Acquire)
-    }
-}
-
-/// A request that is being answered, or whose body is being read.
-#[derive(Debug)]
-pub(super) struct ActiveRequest(Arc<Activity>);
-
-impl ActiveRequest {
-    fn new(activity: &Arc<Activity>, version: Version) -> Self {
-        if version == Version::HTTP_2 {
-            activity.is_http2.store(true, Ordering::Release);
-        }
-        activity.active.fetch_add(1, Ordering::AcqRel);
-        activity.started.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(activity))
-    }
-}
-
-impl Clone for ActiveRequest {
-    fn clone(&self) -> Self {
-        self.0.active.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl Drop for ActiveRequest {
-    fn drop(&mut self) {
-        if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let since = self.0.idle_since.lock();
-            *since.unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-            self.0.idle.wake();
-        }
-    }
-}
-
 impl Connection {
     /// Serves a connection until it is closed.
     ///
@@ -143,11 +69,12 @@ impl Connection {
         #[cfg(any(target_os = "android", target_os = "linux"))]
         bound_unsent(&socket);
         // Below TLS, which accepts data that the socket does not.
-        let socket = GuardedWrites::new(socket, self.stall);
+        let activity = Arc::new(Activity::default());
+        let socket = GuardedWrites::new(socket, self.stall, Arc::clone(&activity));
         let served = match self.tls.take() {
-            None => self.serve_http(socket),
+            None => self.serve_http(socket, activity),
             Some(acceptor) => match Box::pin(self.handshake(acceptor, socket)).await {
-                Some(stream) => self.serve_http(stream),
+                Some(stream) => self.serve_http(stream, activity),
                 None => return,
             },
         };
@@ -170,8 +97,9 @@ impl Connection {
     fn serve_http(
         self,
         socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        activity: Arc<Activity>,
     ) -> BoxFuture<'static, ()> {
-        let opened = Box::pin(self.open(socket));
+        let opened = Box::pin(self.open(socket, activity));
         let served = async move {
             if let Some(connection) = opened.await {
                 connection.await;
@@ -185,8 +113,8 @@ impl Connection {
     async fn open(
         self,
         socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        activity: Arc<Activity>,
     ) -> Option<BoxFuture<'static, ()>> {
-        let activity = Arc::new(Activity::default());
         let io = GuardedIo::new(socket, Arc::clone(&activity));
         let Self {
             service,
@@ -224,105 +152,6 @@ impl Connection {
     }
 }
 
-/// Serves a connection to its end. Once the gateway drains, that is the end of the current requests.
-async fn drive<C: Future>(
-    mut connection: Pin<Box<C>>,
-    shut_down: impl Fn(Pin<&mut C>),
-    mut shutdown: Shutdown,
-) {
-    poll_fn(|cx| {
-        loop {
-            if connection.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            if shutdown.is_announced {
-                return shutdown.poll_close(cx);
-            }
-            ready!(shutdown.poll_announce(cx));
-            shut_down(connection.as_mut());
-        }
-    })
-    .await;
-}
-
-/// When a connection is closed because the gateway drains.
-struct Shutdown {
-    is_http2: bool,
-    activity: Arc<Activity>,
-    /// Ready when the gateway drains; `None` once it does.
-    drained: Option<BoxFuture<'static, ()>>,
-    drained_gate: WakeGate,
-    /// Whether the connection takes no further requests.
-    is_announced: bool,
-    grace: Deadline,
-}
-
-impl Shutdown {
-    fn new(is_http2: bool, activity: Arc<Activity>, mut drained: watch::Receiver<bool>) -> Self {
-        let drained = async move {
-            // The server is never dropped before its connections.
-            let _drained = drained.wait_for(|drained| *drained).await;
-        };
-        Self {
-            is_http2,
-            activity,
-            drained: Some(drained.boxed()),
-            drained_gate: WakeGate::default(),
-            is_announced: false,
-            grace: Deadline::default(),
-        }
-    }
-
-    /// Waits until the connection is to take no further requests.
-    ///
-    /// Over HTTP/2 that is said by a GOAWAY, after which released clients (h2 for Python, and with it httpx) fail the requests
-    /// that are being answered, and those whose ends they read together with it. So it is sent once none has been active for
-    /// a moment, and until then new POSTs get 503.
-    fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(drained) = &mut self.drained {
-            ready!(self.drained_gate.poll(cx, |cx| drained.as_mut().poll(cx)));
-            self.drained = None;
-        }
-        self.activity.idle.register(cx.waker());
-        if self.is_http2 {
-            if self.activity.is_active() {
-                self.grace.clear();
-                return Poll::Pending;
-            }
-            if let Some(idle) = self.activity.idle_for().filter(|idle| *idle < GOAWAY_DELAY) {
-                if !self.grace.is_set() {
-                    self.grace.set(GOAWAY_DELAY - idle);
-                }
-                let _passed = ready!(self.grace.check(cx));
-            }
-            self.grace.clear();
-        }
-        self.is_announced = true;
-        Poll::Ready(())
-    }
-
-    /// Waits until a connection without a request is to be closed that does not end by itself: half a head has arrived, or the
-    /// client does not react to a GOAWAY.
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.activity.idle.register(cx.waker());
-        if self.activity.is_active() {
-            self.grace.clear();
-            return Poll::Pending;
-        }
-        if !self.grace.is_set() {
-            let grace = match self.activity.idle_for() {
-                None => CLOSE_GRACE,
-                // A slow client may not have read the end of the last answer.
-                Some(idle) if self.is_http2 => LAST_WRITES.saturating_sub(idle).max(CLOSE_GRACE),
-                // It ends once everything is written, and a client that does not read it is disconnected.
-                Some(_) => return Poll::Pending,
-            };
-            self.grace.set(grace);
-        }
-        self.grace.check(cx).map(drop)
-    }
-}
-
 /// Lets a socket accept data again as soon as its peer has read a little.
 ///
 /// Linux queues megabytes for a peer that reads slowly, and calls the socket writable once a third of them has left. Until
@@ -338,6 +167,9 @@ fn http1() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
+        // A client that closes its sending side counts as gone: one that closes its socket looks the same until something is
+        // written to it, and its request must end before.
+        .half_close(false)
         // The socket has its own timeout for heads, which does not close idle connections.
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD_BYTES)

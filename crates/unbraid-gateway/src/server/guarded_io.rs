@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use super::connection::Activity;
+use super::activity::Activity;
 use crate::limits::{HEAD_TIMEOUT, KEEP_ALIVE};
 
 /// The deadlines of a socket. hyper's own timeout for heads also closes a connection that is idle between two requests.

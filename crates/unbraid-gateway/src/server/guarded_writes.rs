@@ -3,26 +3,29 @@
 use std::{
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{guarded_io::Deadline, kill};
+use super::{activity::Activity, guarded_io::Deadline, kill};
 
 /// Fails writes once the socket has accepted nothing for too long.
 pub(super) struct GuardedWrites<S> {
     socket: S,
     stall: Duration,
+    activity: Arc<Activity>,
     deadline: Deadline,
 }
 
 impl<S> GuardedWrites<S> {
-    pub(super) fn new(socket: S, stall: Duration) -> Self {
+    pub(super) fn new(socket: S, stall: Duration, activity: Arc<Activity>) -> Self {
         Self {
             socket,
             stall,
+            activity,
             deadline: Deadline::default(),
         }
     }
@@ -34,11 +37,15 @@ impl<S> GuardedWrites<S> {
         polled: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.deadline.clear();
+            if self.deadline.is_set() {
+                self.deadline.clear();
+                self.activity.set_blocked(false);
+            }
             return polled;
         }
         if !self.deadline.is_set() {
             self.deadline.set(self.stall);
+            self.activity.set_blocked(true);
         }
         let error = ready!(self.deadline.check(cx));
         // The bodies of this connection see by the switch that their reader was slow, and did not leave.
@@ -64,6 +71,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedWrites<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.socket).poll_write(cx, buf);
+        if let Poll::Ready(Ok(_)) = polled {
+            self.activity.has_written();
+        }
         self.guard(cx, polled)
     }
 
@@ -124,7 +134,7 @@ mod tests {
         let (near, far) = duplex(4096);
         let (acceptor, connector) = tls();
         let name = ServerName::try_from("localhost").unwrap();
-        let accepted = acceptor.accept(GuardedWrites::new(near, STALL));
+        let accepted = acceptor.accept(GuardedWrites::new(near, STALL, Arc::default()));
         let (accepted, connected) = tokio::join!(accepted, connector.connect(name, far));
         let (mut server, _silent) = (accepted.unwrap(), connected.unwrap());
         let started = Instant::now();
@@ -146,7 +156,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_that_stalls_switches_its_connection_off() {
         let (socket, peer) = duplex(1);
-        let mut socket = GuardedWrites::new(socket, STALL);
+        let mut socket = GuardedWrites::new(socket, STALL, Arc::default());
         let stalled = kill::with_switch(Box::pin(async {
             let error = socket.write_all(b"long").await.unwrap_err();
             (error.kind(), kill::current().unwrap().is_cancelled())
@@ -160,7 +170,7 @@ mod tests {
         use tokio::io::AsyncReadExt;
 
         let (near, mut far) = duplex(16);
-        let mut socket = GuardedWrites::new(near, STALL);
+        let mut socket = GuardedWrites::new(near, STALL, Arc::default());
         let reads = async {
             let mut bytes = [0; 16];
             for _ in 0..8 {

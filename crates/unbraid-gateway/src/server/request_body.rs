@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::{Request, Version, body::Incoming, header::EXPECT};
 use tokio::{runtime::Handle, time::timeout};
 
-use super::connection::ActiveRequest;
+use super::activity::ActiveRequest;
 use crate::limits::{DISCARD_IDLE, DISCARD_TIMEOUT};
 
 /// A body that discards what is left of it when it is dropped, within limits.

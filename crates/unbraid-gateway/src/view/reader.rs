@@ -295,7 +295,7 @@ impl ViewReader {
                 frame.event(id, None, terminal::DONE);
             }
             Terminal::Error(_, end) => {
-                frame.event(id, None, self.error_data(id, end).as_bytes());
+                frame.event(id, None, self.error_data(end).as_bytes());
             }
             Terminal::UpstreamError(_) => self.write_upstream_error(id, frame),
         }
@@ -305,9 +305,9 @@ impl ViewReader {
 
     /// The event of an end that is an error. That of the whole stream has the text that its status has, and that of a choice
     /// the one that the server has reported for it.
-    fn error_data(&self, id: Seq, end: End) -> String {
+    fn error_data(&self, end: End) -> String {
         if let (Target::Choice { index, .. }, End::ServerError) = (self.target, end) {
-            let reported = self.view.reported_message(index, id);
+            let reported = self.view.reported_message(index);
             let error = terminal::error_with_message(end, reported.as_deref());
             return json!({ "error": error }).to_string();
         }

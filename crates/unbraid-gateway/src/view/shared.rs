@@ -223,9 +223,10 @@ impl StreamView {
         None
     }
 
-    /// The message with which a server has ended a choice: that of the choice's last chunk, just before its end.
-    pub(super) fn reported_message(&self, index: ChoiceIndex, end: Seq) -> Option<String> {
-        let (_, data) = self.whole_event(end.previous())?;
+    /// The message with which a server has ended a choice: that of the chunk before its end.
+    pub(super) fn reported_message(&self, index: ChoiceIndex) -> Option<String> {
+        let chunk = self.track().choices.get(&index)?.ended_by?;
+        let (_, data) = self.whole_event(chunk)?;
         if data.len() > 2 * MAX_REFUSAL_BYTES {
             return None;
         }

@@ -12,6 +12,8 @@ use super::{Target, terminal::Terminal};
 pub(super) struct Track {
     /// The last event that was read.
     pub(super) tail: Seq,
+    /// The last event that is not the end of a choice.
+    last_chunk: Option<Seq>,
     pub(super) choices: BTreeMap<ChoiceIndex, ChoiceTrack>,
     /// The upstream's error event.
     pub(super) error: Option<Seq>,
@@ -24,6 +26,8 @@ pub(super) struct ChoiceTrack {
     pub(super) seq: Seq,
     /// Its end in the log.
     pub(super) end: Option<(Seq, End)>,
+    /// The last event before its end that is not an end. If it has ended several choices, their ends follow each other.
+    pub(super) ended_by: Option<Seq>,
     /// Known once it has ended, or the stream has.
     pub(super) finish_reason: Option<String>,
 }
@@ -50,11 +54,13 @@ impl Track {
                 if track.end.is_none() {
                     track.seq = seq;
                     track.end = Some((seq, *end));
+                    track.ended_by = self.last_chunk;
                     track.finish_reason = finish_reason.map(str::to_owned);
                 }
             }
             Event::Error { .. } => self.error = self.error.or(Some(seq)),
             event => {
+                self.last_chunk = Some(seq);
                 for choice in event.choices().iter() {
                     let track = self.choices.entry(choice).or_default();
                     if track.end.is_none() {

@@ -60,6 +60,18 @@ async fn post(client: &mut SendRequest<Bytes>) -> http::Response<h2::RecvStream>
     soon(response).await.unwrap().unwrap()
 }
 
+/// The rest of the body of a response.
+async fn rest(response: &mut http::Response<h2::RecvStream>) -> String {
+    let mut text = Vec::new();
+    while let Some(bytes) = soon(response.body_mut().data()).await.unwrap() {
+        let bytes = bytes.unwrap();
+        let mut flow = response.body_mut().flow_control().clone();
+        flow.release_capacity(bytes.len()).unwrap();
+        text.extend_from_slice(&bytes);
+    }
+    String::from_utf8(text).unwrap()
+}
+
 #[tokio::test]
 async fn over_http2_new_posts_are_refused_while_the_connection_has_an_answer() {
     let (upstream, gate) = gated().await;
@@ -81,16 +93,73 @@ async fn over_http2_new_posts_are_refused_while_the_connection_has_an_answer() {
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()["retry-after"], "1");
     gate.add_permits(1);
-    let mut text = Vec::new();
-    while let Some(bytes) = soon(running.body_mut().data()).await.unwrap() {
-        let bytes = bytes.unwrap();
-        let mut flow = running.body_mut().flow_control().clone();
-        flow.release_capacity(bytes.len()).unwrap();
-        text.extend_from_slice(&bytes);
-    }
-    assert!(text.ends_with(b"data: [DONE]\n\n"));
+    let text = rest(&mut running).await;
+    assert!(text.ends_with("data: [DONE]\n\n"));
     // The client has a handle that could send more, so the gateway closes the connection.
     soon(connection).await.unwrap().unwrap().unwrap();
+    stops_soon(&gateway).await;
+}
+
+/// A browser resumes at the connection that it has. The gateway may be the only one with the stream.
+#[tokio::test]
+async fn over_http2_a_view_that_is_opened_during_a_drain_has_what_is_ready() {
+    let (upstream, gate) = gated().await;
+    let mut gateway = start(&upstream).await;
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let mut running = post(&mut client).await;
+    soon(running.body_mut().data()).await.unwrap();
+    let id = running.headers()["x-stream-id"].to_str().unwrap();
+    let uri = format!("http://localhost/v1/streams/{id}/events");
+    gateway.drain();
+    eventually("new connections are refused", async || {
+        TcpStream::connect(gateway.address).await.is_err()
+    })
+    .await;
+    for (after, events) in [(0, 1), (1, 0)] {
+        let mut client = client.clone().ready().await.unwrap();
+        let get = http::Request::get(&uri).header("last-event-id", after);
+        let (view, _) = client.send_request(get.body(()).unwrap(), true).unwrap();
+        let mut view = soon(view).await.unwrap().unwrap();
+        assert_eq!(view.status(), 200);
+        let text = rest(&mut view).await;
+        assert_eq!(text.matches("data: ").count(), events, "{after}: {text}");
+    }
+    gate.add_permits(1);
+    rest(&mut running).await;
+}
+
+/// A proxy sends the requests of many clients through one connection.
+#[tokio::test]
+async fn a_busy_http2_connection_does_not_delay_the_exit() {
+    let (upstream, gate) = gated().await;
+    let mut gateway = start(&upstream).await;
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let _running = post(&mut client).await;
+    let busy = tokio::spawn(async move {
+        // Until the GOAWAY.
+        while let Ok(ready) = client.ready().await {
+            client = ready;
+            let get = http::Request::get("http://localhost/healthz");
+            let sent = client.send_request(get.body(()).unwrap(), true);
+            let Ok((response, _)) = sent else { return };
+            tokio::spawn(response);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    gateway.drain();
+    eventually("new connections are refused", async || {
+        TcpStream::connect(gateway.address).await.is_err()
+    })
+    .await;
+    assert!(!connection.is_finished(), "the answer continues");
+    gate.add_permits(1);
+    soon(busy).await.unwrap().unwrap();
     stops_soon(&gateway).await;
 }
 

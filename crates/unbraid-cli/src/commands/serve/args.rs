@@ -213,10 +213,17 @@ pub(in crate::commands) struct ServeArgs {
         hide_env_values = true,
         value_name = "NAME"
     )]
-    pub(super) new_key: Option<String>,
+    new_key: Option<String>,
 }
 
 impl ServeArgs {
+    /// The name for a new key. An empty variable is one that is not set, and an empty argument is a mistake.
+    pub(super) fn new_key(&self) -> Option<&str> {
+        let name = self.new_key.as_deref();
+        let is_variable = std::env::var_os("UNBRAID_NEW_KEY").is_some();
+        name.filter(|name| !(name.is_empty() && is_variable))
+    }
+
     pub(super) fn listen_address(&self) -> Result<SocketAddr, Failure> {
         resolve(&self.listen)
     }

@@ -196,6 +196,28 @@ fn an_error_inside_a_choice_ends_only_its_view_with_an_error() {
 }
 
 #[test]
+fn choices_that_fail_in_one_chunk_have_their_own_messages() {
+    let mut script = Script::new(3);
+    let entries = [0, 1, 2].map(|index| {
+        format!(r#"{{"index":{index},"delta":{{}},"error":{{"message":"message {index}"}}}}"#)
+    });
+    script.chunk(
+        &[0, 1, 2],
+        &format!(r#"{{"choices":[{}]}}"#, entries.join(",")),
+    );
+    for index in 0..3 {
+        script.choice_end(index, End::ServerError);
+    }
+    for index in 0..3 {
+        let last = last(&script, choice(index));
+        assert!(
+            last.contains(&format!(r#"{{"error":{{"message":"message {index}","#)),
+            "{last}"
+        );
+    }
+}
+
+#[test]
 fn a_choice_that_never_appeared_ends_with_its_stream() {
     let mut never = Script::new(3);
     never.text(0, "a");
