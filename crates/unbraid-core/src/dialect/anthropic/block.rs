@@ -22,7 +22,7 @@ impl Anthropic {
         output: &mut Output<'a>,
     ) {
         self.ensure_started();
-        if self.is_repeated && self.last_index.is_some_and(|last| index <= last) {
+        if self.begun_to.is_some_and(|last| index <= last) {
             return self.second_message(output);
         }
         let kind = text(block, "type");
