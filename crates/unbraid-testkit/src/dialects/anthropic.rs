@@ -98,6 +98,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                     if std::mem::take(&mut block.is_headless) {
                         block.start = start.clone();
                     }
+                    fill(&mut block.start, start);
                     continue;
                 }
                 order.push((blocks.len(), Value::Null));
@@ -199,6 +200,16 @@ fn is_restart(block: &Block, start: &Value) -> bool {
     let is_call = |start: &Value| start["type"] == "tool_use";
     let has_id = start["id"].is_string() && start["id"] == block.start["id"];
     is_call(start) && is_call(&block.start) && (block.is_headless || has_id)
+}
+
+/// Adds what the start of a call lacks from another start of it.
+fn fill(start: &mut Value, other: &Value) {
+    if text(start, "name").is_empty() {
+        start["name"] = other["name"].clone();
+    }
+    if arguments(&start["input"]).is_empty() {
+        start["input"] = other["input"].clone();
+    }
 }
 
 /// The block of a delta: that which is open, or the call that has stopped, or a new one (A08). `None` if there is nothing to add.
