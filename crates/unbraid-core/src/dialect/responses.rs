@@ -2,6 +2,7 @@
 //! times (D13).
 
 mod delta;
+mod header;
 mod item;
 mod last;
 mod parts;

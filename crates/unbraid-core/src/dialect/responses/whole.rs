@@ -4,18 +4,17 @@ use std::borrow::Cow;
 
 use super::{
     CHOICE, Responses,
-    item::{Item, ItemKind, Key, ReasoningKind, part_of},
+    item::{ItemKind, Key, ReasoningKind, part_of},
     parts::Parts,
 };
 use crate::{
-    Fragment, ToolCallUpdate,
+    Fragment,
     chunk::CONTENT_PARTS,
     dialect::{
         calls::Call,
-        reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
+        reader::{Lane, Output, arguments_of, entries, fragment, raw, text},
         seen::Rest,
     },
-    limits::MAX_NAME_BYTES,
     node::Node,
 };
 
@@ -270,7 +269,6 @@ impl Responses {
         }
     }
 
-    /// Reports the id and name of a call, once.
     fn call_header<'a>(
         &mut self,
         key: &Key<'_>,
@@ -278,48 +276,9 @@ impl Responses {
         is_custom: bool,
         output: &mut Output<'a>,
     ) {
-        let Some(known) = self.call(key) else {
-            return;
-        };
-        let ItemKind::Call(call) = &known.kind else {
-            return;
-        };
-        let wire_index = Some(call.ordinal);
-        if std::mem::replace(&mut known.is_described, true) {
-            return complete_header(known, item, output);
+        if let Some(known) = self.call(key) {
+            known.describe_call(item, is_custom, output);
         }
-        const KNOWN: [&str; 11] = [
-            "type",
-            "id",
-            "item_id",
-            "call_id",
-            "name",
-            "arguments",
-            "input",
-            "status",
-            "output_index",
-            "sequence_number",
-            "obfuscation",
-        ];
-        let mut extra = other_fields(item, &KNOWN);
-        if let Some(id) = item.get("id").or_else(|| item.get("item_id")) {
-            extra.insert(0, ("item_id".into(), raw(id)));
-        }
-        let id = text(item, "call_id");
-        known.call_id = id.as_deref().map(str::to_owned);
-        known.name = name_of(item);
-        known.is_custom = is_custom;
-        output.call(
-            CHOICE,
-            ToolCallUpdate {
-                wire_index,
-                id,
-                kind: is_custom.then_some("custom".into()),
-                name: fragment(item, "name"),
-                extra,
-                ..ToolCallUpdate::default()
-            },
-        );
     }
 
     fn complete_call(
@@ -360,30 +319,6 @@ impl Responses {
         }
         self.complete_call(&key, arguments_of(event.get(name)), output);
     }
-}
-
-/// Reports the id and the name of a call that the events before have not brought.
-pub(super) fn complete_header<'a>(known: &mut Item, item: &Node<'a>, output: &mut Output<'a>) {
-    let ItemKind::Call(call) = &known.kind else {
-        return;
-    };
-    let mut update = ToolCallUpdate::default().with_wire_index(call.ordinal);
-    if known.call_id.is_none() {
-        update.id = text(item, "call_id");
-        known.call_id = update.id.as_deref().map(str::to_owned);
-    }
-    if known.name.is_none() {
-        known.name = name_of(item);
-        update.name = fragment(item, "name").filter(|_| known.name.is_some());
-    }
-    if update.id.is_some() || update.name.is_some() {
-        output.call(CHOICE, update);
-    }
-}
-
-fn name_of(item: &Node<'_>) -> Option<String> {
-    let name = text(item, "name").filter(|name| name.len() <= MAX_NAME_BYTES);
-    name.map(Cow::into_owned)
 }
 
 /// The text of a message's part.
