@@ -137,14 +137,15 @@ impl Call {
         piece: Option<Fragment<'a>>,
         output: &mut Output<'a>,
     ) {
-        let Some(piece) = piece.filter(|piece| !piece.is_empty()) else {
+        let Some(mut piece) = piece.filter(|piece| !piece.is_empty()) else {
             return;
         };
         self.initial = None;
         if self.arguments.is_ahead() {
-            if self.arguments.repeats(&piece) {
+            let Some(rest) = self.arguments.unrepeated(piece) else {
                 return;
-            }
+            };
+            piece = rest;
             output.warn("D13", "a complete value differs from its fragments");
         }
         self.arguments.push(&piece);

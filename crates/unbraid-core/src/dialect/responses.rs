@@ -198,7 +198,7 @@ impl Responses {
     ) {
         let piece = fragment(node, "delta");
         let item = self.item(&Key::of_event(node), ItemKind::of_lane(lane));
-        let (Some(item), Some(piece)) = (item, piece.filter(|piece| !piece.is_empty())) else {
+        let (Some(item), Some(mut piece)) = (item, piece.filter(|piece| !piece.is_empty())) else {
             return;
         };
         if !item.accepts(kind) {
@@ -206,9 +206,10 @@ impl Responses {
         }
         if let Some(seen) = item.seen(lane, item::part_of(node)) {
             if seen.is_ahead() {
-                if seen.repeats(&piece) {
+                let Some(rest) = seen.unrepeated(piece) else {
                     return;
-                }
+                };
+                piece = rest;
                 output.warn("D13", "a complete value differs from its fragments");
             }
             seen.push(&piece);

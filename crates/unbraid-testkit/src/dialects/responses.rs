@@ -174,9 +174,8 @@ impl Reader {
                 let at = self.item(value, &id, "call");
                 let call = self.call(at);
                 let piece = text(value, "delta");
-                if !repeats(self.calls_ahead.entry(call).or_default(), piece) {
-                    self.choice.calls[call].arguments += piece;
-                }
+                let piece = unrepeated(self.calls_ahead.entry(call).or_default(), piece);
+                self.choice.calls[call].arguments += piece;
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
                 let at = self.item(value, &id, "call");
@@ -207,11 +206,10 @@ impl Reader {
         self.piece((at, lane, part), text(value, "delta"));
     }
 
-    /// Adds a fragment, unless a complete value before it has brought it (D13).
+    /// Adds what a fragment has beyond that which complete values before it have brought (D13).
     fn piece(&mut self, key: TextKey, piece: &str) {
-        if !repeats(self.ahead.entry(key).or_default(), piece) {
-            self.pieces.push((key, piece.to_owned()));
-        }
+        let piece = unrepeated(self.ahead.entry(key).or_default(), piece);
+        self.pieces.push((key, piece.to_owned()));
     }
 
     /// D13: a complete value adds what its fragments lack.
@@ -402,14 +400,14 @@ impl Reader {
     }
 }
 
-/// Whether a fragment repeats what complete values before it have brought.
-fn repeats(ahead: &mut String, piece: &str) -> bool {
-    if ahead.is_empty() {
-        return false;
+/// What a fragment has beyond that which complete values before it have brought.
+fn unrepeated<'p>(ahead: &mut String, piece: &'p str) -> &'p str {
+    if let Some(rest) = ahead.strip_prefix(piece) {
+        *ahead = rest.to_owned();
+        return "";
     }
-    let rest = ahead.strip_prefix(piece).map(str::to_owned);
-    *ahead = rest.clone().unwrap_or_default();
-    rest.is_some()
+    let ahead = std::mem::take(ahead);
+    piece.strip_prefix(ahead.as_str()).unwrap_or(piece)
 }
 
 fn lane_of(content: &Value) -> (&'static str, &'static str) {
