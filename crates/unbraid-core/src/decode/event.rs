@@ -55,7 +55,9 @@ impl Decoder {
         }
         match node::read(trimmed, self.max_depth) {
             Ok(node) => {
-                let values = node.as_array().unwrap_or(std::slice::from_ref(&node));
+                let values = node
+                    .as_array()
+                    .unwrap_or_else(|| std::slice::from_ref(&node));
                 !values.iter().any(|value| self.dialect.has_content(value))
             }
             Err(_) => !trimmed.contains('\n'),

@@ -1,6 +1,7 @@
 //! The Responses API of OpenAI: items with parts. Most values arrive in fragments first, and then as a whole, up to four
 //! times (D13).
 
+mod added;
 mod delta;
 mod header;
 mod item;
@@ -179,11 +180,10 @@ impl Responses {
             "audio.transcript.delta" | "output_audio_transcript.delta" => {
                 audio(node, "transcript", output);
             }
-            "content_part.added"
-            | "reasoning_part.added"
-            | "reasoning_summary_part.added"
-            | "audio.done"
-            | "audio.transcript.done" => {}
+            "content_part.added" | "reasoning_part.added" | "reasoning_summary_part.added" => {
+                self.part_added(node);
+            }
+            "audio.done" | "audio.transcript.done" => {}
             _ => super::keep_unknown(CHOICE, node, output),
         }
     }
@@ -204,7 +204,8 @@ impl Responses {
         if !item.accepts(kind) {
             return;
         }
-        if let Some(seen) = item.seen(lane, item::part_of(node)) {
+        let part = item.number_of(lane, item::part_of(node));
+        if let Some(seen) = item.seen(lane, part) {
             if seen.is_ahead() {
                 let Some(rest) = seen.unrepeated(piece) else {
                     return;

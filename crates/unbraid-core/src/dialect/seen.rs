@@ -13,6 +13,8 @@ pub(crate) struct Seen {
     high: Option<u16>,
     /// What only a whole text has brought, while fragments of it may still come.
     ahead: String,
+    /// Whether a whole text has come.
+    is_complete: bool,
     /// How much of that fragments have repeated. It is removed at the end: each removal would move the rest.
     repeated: usize,
 }
@@ -85,8 +87,14 @@ impl Seen {
         self.checksum.update(text.as_bytes());
     }
 
+    /// Whether a whole text has come, equal to the fragments or not.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Compares the fragments with the whole text, after which the text is complete.
     pub(crate) fn complete<'t>(&mut self, whole: &'t str) -> Rest<'t> {
+        self.is_complete = true;
         let rest = self.rest(whole);
         if let Rest::Missing(fragment) = &rest {
             self.push(fragment);

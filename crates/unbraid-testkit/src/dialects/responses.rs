@@ -1,8 +1,9 @@
 //! Responses: the texts of each item from its fragments, or from the first complete value if there are none.
 
 mod final_output;
+mod parts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -26,6 +27,10 @@ struct Reader {
     /// D13: what only complete values have brought of a text, and of a call's arguments.
     ahead: BTreeMap<TextKey, String>,
     calls_ahead: BTreeMap<usize, String>,
+    /// The texts of which a complete value has come.
+    whole: BTreeSet<TextKey>,
+    /// The parts that were added, with the number that each of them has here.
+    added: BTreeMap<TextKey, i64>,
 }
 
 #[derive(Default)]
@@ -193,6 +198,9 @@ impl Reader {
                 self.item_event(value, &value["item"], kind == "output_item.done");
             }
             "created" | "queued" | "in_progress" | "output_item.added" | "output_item.done" => {}
+            "content_part.added" | "reasoning_part.added" | "reasoning_summary_part.added" => {
+                self.part_added(value, &id, part);
+            }
             _ if kind.contains("part.") || kind.contains("audio") || kind.contains("_call") => {}
             _ if kind.starts_with("mcp_list_tools") || kind.starts_with("compaction") => {}
             "ping" | "keepalive" => {}
@@ -203,6 +211,7 @@ impl Reader {
 
     fn delta(&mut self, value: &Value, id: &str, lane: &'static str, part: i64) {
         let at = self.item(value, id, "message");
+        let part = self.number_of(at, lane, part);
         self.piece((at, lane, part), text(value, "delta"));
     }
 
@@ -215,10 +224,14 @@ impl Reader {
     /// D13: a complete value adds what its fragments lack.
     fn whole(&mut self, value: &Value, id: &str, lane: &'static str, part: i64, whole: &str) {
         let at = self.item(value, id, "message");
+        let part = self.number_of(at, lane, part);
         self.complete((at, lane, part), whole);
     }
 
     fn complete(&mut self, key: TextKey, whole: &str) {
+        if !whole.is_empty() {
+            self.whole.insert(key);
+        }
         let own = self.pieces.iter().filter(|(known, _)| *known == key);
         let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
         if let Some(rest) = whole.strip_prefix(&so_far) {
@@ -255,6 +268,7 @@ impl Reader {
         whole: bool,
     ) {
         let at = self.item(value, id, "reasoning");
+        let part = self.number_of(at, "reasoning", part);
         self.reasoning_at(at, kind, part, piece, whole);
     }
 

@@ -112,15 +112,23 @@ impl Responses {
         let Some(part) = event.get("part") else {
             return;
         };
-        let (lane, kind, key) = match text(part, "type").as_deref() {
-            Some("output_text") => (Lane::Content, None, "text"),
-            Some("refusal") => (Lane::Refusal, None, "refusal"),
-            Some("reasoning_text") => (Lane::Reasoning, Some(ReasoningKind::Text), "text"),
-            Some("summary_text") => (Lane::Reasoning, Some(ReasoningKind::Summary), "text"),
-            Some(_) | None => return,
+        let Some((lane, kind)) = lane_of(part) else {
+            return;
+        };
+        let key = match lane {
+            Lane::Refusal => "refusal",
+            Lane::Content | Lane::Reasoning => "text",
         };
         let whole = text(part, key).unwrap_or_default();
         self.text_done(event, lane, kind, &whole, output);
+    }
+
+    pub(super) fn part_added(&mut self, event: &Node<'_>) {
+        if let Some((lane, kind)) = event.get("part").and_then(lane_of)
+            && let Some(item) = self.known_item(&Key::of_event(event), &ItemKind::of_lane(lane))
+        {
+            item.add_part(lane, kind, part_of(event));
+        }
     }
 
     /// Compares a complete text with its fragments.
@@ -132,8 +140,13 @@ impl Responses {
         whole: &str,
         output: &mut Output<'_>,
     ) {
-        let key = Key::of_event(event);
-        self.whole_text(&key, lane, kind, part_of(event), whole, output);
+        if whole.is_empty() {
+            return;
+        }
+        let (key, part) = (Key::of_event(event), part_of(event));
+        let item = self.item(&key, ItemKind::of_lane(lane));
+        let part = item.map_or(part, |item| item.number_of(lane, part));
+        self.whole_text(&key, lane, kind, part, whole, output);
     }
 
     fn whole_text(
@@ -318,6 +331,17 @@ impl Responses {
             self.call_header(&key, event, name == "input", output);
         }
         self.complete_call(&key, arguments_of(event.get(name)), output);
+    }
+}
+
+/// The lane of a part, and its kind if it is reasoning.
+fn lane_of(part: &Node<'_>) -> Option<(Lane, Option<ReasoningKind>)> {
+    match &*text(part, "type")? {
+        "output_text" => Some((Lane::Content, None)),
+        "refusal" => Some((Lane::Refusal, None)),
+        "reasoning_text" => Some((Lane::Reasoning, Some(ReasoningKind::Text))),
+        "summary_text" => Some((Lane::Reasoning, Some(ReasoningKind::Summary))),
+        _ => None,
     }
 }
 
