@@ -25,9 +25,9 @@ mod seen;
 mod time;
 
 pub(crate) use continuation::{Continuation, Place};
-pub(crate) use identify::{identify, unsupported};
+pub(crate) use identify::{has_type, identify, unsupported};
 pub use name::{Dialect, UnknownDialect};
-pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
+pub(crate) use reader::{DialectReader, Output, WireEvent, is_error, raw};
 pub use time::rfc3339;
 
 use std::{borrow::Cow, sync::Arc};

@@ -159,6 +159,10 @@ fn identify(value: &WireValue) -> Option<&'static str> {
     let WireValue { name, value } = value;
     let has = |key: &str| value.get(key).is_some();
     let kind = value["type"].as_str().unwrap_or(name);
+    // S16: the fields of a ping decide nothing.
+    if matches!(kind, "ping" | "keepalive") && !value["choices"].is_array() {
+        return None;
+    }
     let is_gemini = |value: &Value| {
         ["candidates", "promptFeedback", "usageMetadata"]
             .iter()

@@ -54,6 +54,17 @@ impl DialectState {
         matches!(self, Self::Other { .. })
     }
 
+    /// Whether a value is more than a ping, although its event has that name. Where the dialect is still open, the fields of a
+    /// ping decide nothing: it may have the time in `created_at`, which Ollama's values have, too.
+    pub(super) fn has_content(&self, node: &Node<'_>) -> bool {
+        let event = WireEvent { name: None, node };
+        dialect::is_error(&event)
+            || match self {
+                Self::Other { .. } => dialect::identify(&event).is_some(),
+                Self::Unknown | Self::Realtime | Self::Choices => dialect::has_type(&event),
+            }
+    }
+
     /// Takes the text of an event that matched a template; false if the event has to be read.
     pub(super) fn continues(&mut self, target: &TextTarget<'_>, name: Option<&[u8]>) -> bool {
         let (Self::Other { reader, .. }, Some(provided)) = (self, target.provided) else {
@@ -93,6 +104,10 @@ impl Decoder {
         let node = node.as_array().and_then(<[_]>::first).unwrap_or(node);
         let event = WireEvent { name, node };
         if let DialectState::Unknown | DialectState::Realtime = self.dialect {
+            if is_keep_alive(&event) && !self.dialect.has_content(node) {
+                emitter.is_chunk = true;
+                return true;
+            }
             // The first value that identifies a dialect decides for the whole stream. Deciding anew for each value would let
             // one odd value of a chat stream be read as another format.
             if let Some(dialect) = dialect::identify(&event) {
@@ -100,9 +115,6 @@ impl Decoder {
                     return true;
                 }
                 self.dialect = DialectState::new(Some(dialect));
-            } else if is_keep_alive(&event) {
-                emitter.is_chunk = true;
-                return true;
             } else if let Some(format) = dialect::unsupported(&event) {
                 if format == BodyFormat::Realtime {
                     self.dialect = DialectState::Realtime;

@@ -6,7 +6,6 @@ use super::{DecodePath, Decoder, Emitter, lenient, strict, updates::drop_long_na
 use crate::{
     Update,
     depth::is_deeper_than,
-    dialect::{self, WireEvent},
     frame::{Frame, FrameKind},
     node::{self, Node},
 };
@@ -51,13 +50,15 @@ impl Decoder {
     /// the name without an empty line after it give it to the next event.
     fn is_ping(&self, text: &str) -> bool {
         let trimmed = text.trim();
+        if is_done_mark(trimmed) {
+            return false;
+        }
         match node::read(trimmed, self.max_depth) {
             Ok(node) => {
-                let event = WireEvent {
-                    name: None,
-                    node: &node,
-                };
-                dialect::identify(&event).is_none()
+                let values = node
+                    .as_array()
+                    .unwrap_or_else(|| std::slice::from_ref(&node));
+                !values.iter().any(|value| self.dialect.has_content(value))
             }
             Err(_) => !trimmed.contains('\n'),
         }
@@ -102,7 +103,7 @@ impl Decoder {
     /// Decodes one JSON value, an end mark or a keep-alive; false if the text is none of them.
     pub(super) fn payload<'a>(&mut self, text: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
         let trimmed = text.trim();
-        if trimmed.trim_matches('"') == "[DONE]" {
+        if is_done_mark(trimmed) {
             self.warn_of_bare_json(emitter);
             if text != "[DONE]" {
                 emitter.warn("S8", "[DONE] in quotes or white space");
@@ -216,6 +217,11 @@ impl Decoder {
         });
         true
     }
+}
+
+/// Whether data is the end mark, which some servers put in quotes (S8).
+fn is_done_mark(trimmed: &str) -> bool {
+    trimmed.trim_matches('"') == "[DONE]"
 }
 
 /// Whether data only keeps the connection open.

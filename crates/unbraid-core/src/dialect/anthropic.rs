@@ -24,8 +24,9 @@ pub(crate) struct Anthropic {
     has_head: bool,
     /// The id of the message, by which a start that is repeated after content is recognized.
     id: Option<String>,
-    /// Whether such a start came. A block that comes again after it shows that the message begins anew.
-    is_repeated: bool,
+    /// The highest index of the blocks before a start that came after content. One of them that starts again shows that the
+    /// message begins anew, or that another one does.
+    begun_to: Option<i64>,
     /// The highest index of a block.
     last_index: Option<i64>,
     /// Whether a block or a reason came, so that another message is not a repetition (A11).
@@ -34,9 +35,10 @@ pub(crate) struct Anthropic {
     calls: Calls,
     /// The last stop reason, until the event after it (A03, A17).
     reason: Option<String>,
-    /// The stop reason of the start (A10). Where blocks follow it, it says nothing before the end mark.
+    /// The stop reason of the start (A10).
     early_reason: Option<String>,
-    has_blocks_after_start: bool,
+    /// Whether it says nothing before the end mark: blocks follow the start, or the start has none.
+    needs_end_mark: bool,
     /// Whether the reason was reported, so that nothing more belongs to the choice.
     has_finished: bool,
     has_usage: bool,
@@ -100,7 +102,7 @@ impl DialectReader for Anthropic {
         for call in self.blocks.calls() {
             call.flush(CHOICE, output); // the start brought all of its arguments
         }
-        let early = self.early_reason.take_if(|_| !self.has_blocks_after_start);
+        let early = self.early_reason.take_if(|_| !self.needs_end_mark);
         let Some(reason) = self.reason.take().or(early) else {
             return;
         };
@@ -129,16 +131,15 @@ impl Anthropic {
         let is_late = self.has_content && !self.has_head && !has_ended;
         if self.has_started && !is_late {
             let id = text(message, "id").filter(|_| !has_ended);
-            self.is_repeated = id.is_some() && self.id.as_deref() == id.as_deref();
-            if self.has_content && !self.is_repeated {
-                self.second_message(output);
-            } else {
-                output.warn(
-                    "A11",
-                    "the message was started twice; the first start counts",
-                );
+            let is_same = id.is_some() && self.id.as_deref() == id.as_deref();
+            if self.has_content && !is_same {
+                return self.second_message(output);
             }
-            return;
+            self.begun_to = self.last_index;
+            return output.warn(
+                "A11",
+                "the message was started twice; the first start counts",
+            );
         }
         self.has_started = true;
         self.has_head = true;
@@ -151,15 +152,17 @@ impl Anthropic {
         update.model = text(message, "model");
         update.role = text(message, "role");
         if is_late {
+            self.begun_to = self.last_index;
             output.warn("A11", "the message was started after its content");
         }
-        for (position, block) in (0..).zip(entries(message.get("content"))) {
+        let blocks = entries(message.get("content"));
+        for (position, block) in (0..).zip(blocks) {
             self.block_start(position, block, output);
             if let Some(block) = self.blocks.remove(position) {
                 self.close(position, block, output);
             }
         }
-        self.has_blocks_after_start = is_late;
+        self.needs_end_mark = is_late || blocks.is_empty();
         self.early_reason = self.stop_fields(message, output);
         self.usage(message, output);
     }
@@ -213,7 +216,7 @@ impl Anthropic {
 
     fn message_stop<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
-        self.has_blocks_after_start = false;
+        self.needs_end_mark = false;
         self.finish(true, output);
         if !self.has_usage {
             output.usage(node.get(BEDROCK_METRICS));
@@ -260,7 +263,7 @@ impl Anthropic {
     fn ensure_started(&mut self) {
         self.has_started = true;
         self.has_content = true;
-        self.has_blocks_after_start = true;
+        self.needs_end_mark = true;
     }
 }
 

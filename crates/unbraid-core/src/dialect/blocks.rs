@@ -66,6 +66,15 @@ impl Blocks {
         self.stopped.push((index, block));
     }
 
+    /// The call with this index that has stopped, if the block was one.
+    pub(crate) fn stopped_call(&self, index: i64) -> Option<&Call> {
+        let mut stopped = self.stopped.iter().rev();
+        match stopped.find(|(known, _)| *known == index)? {
+            (_, Stopped::Call(call)) => Some(call),
+            (_, Stopped::Object) => None,
+        }
+    }
+
     /// Takes what is known of the block with this index that has stopped. An object remains stopped.
     pub(crate) fn take_stopped(&mut self, index: i64) -> Option<Stopped> {
         let mut stopped = self.stopped.iter();

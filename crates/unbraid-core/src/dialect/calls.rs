@@ -5,7 +5,7 @@ use super::{
     seen::{Rest, Seen},
 };
 use crate::{
-    Fragment,
+    Fragment, ToolCallUpdate,
     limits::{MAX_ENTRIES, MAX_NAME_BYTES},
 };
 
@@ -42,13 +42,15 @@ pub(crate) enum Stopped {
 pub(crate) struct CallStart {
     /// The id, by which a second start of the same call is recognized.
     id: Option<String>,
+    has_name: bool,
 }
 
 impl CallStart {
-    pub(crate) fn new(id: Option<&str>) -> Self {
+    pub(crate) fn new(id: Option<&str>, name: Option<&Fragment<'_>>) -> Self {
         let id = id.filter(|id| id.len() <= MAX_NAME_BYTES);
         Self {
             id: id.map(str::to_owned),
+            has_name: name.is_some_and(|name| !name.is_empty()),
         }
     }
 }
@@ -111,6 +113,23 @@ impl Call {
         }
     }
 
+    /// Takes the name from a second start of the call, if the first one had none.
+    pub(crate) fn fill_name<'a>(
+        &mut self,
+        choice: u32,
+        name: Option<Fragment<'a>>,
+        output: &mut Output<'a>,
+    ) {
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return;
+        };
+        if let Some(start) = self.start.as_mut().filter(|start| !start.has_name) {
+            start.has_name = true;
+            let update = ToolCallUpdate::default().with_wire_index(self.ordinal);
+            output.call(choice, update.with_name(name));
+        }
+    }
+
     /// Appends a piece to the arguments.
     pub(crate) fn append<'a>(
         &mut self,
@@ -118,14 +137,15 @@ impl Call {
         piece: Option<Fragment<'a>>,
         output: &mut Output<'a>,
     ) {
-        let Some(piece) = piece.filter(|piece| !piece.is_empty()) else {
+        let Some(mut piece) = piece.filter(|piece| !piece.is_empty()) else {
             return;
         };
         self.initial = None;
         if self.arguments.is_ahead() {
-            if self.arguments.repeats(&piece) {
+            let Some(rest) = self.arguments.unrepeated(piece) else {
                 return;
-            }
+            };
+            piece = rest;
             output.warn("D13", "a complete value differs from its fragments");
         }
         self.arguments.push(&piece);

@@ -201,6 +201,12 @@ impl Cohere {
         let is_it = call.has_start(text(node, "id").as_deref());
         if is_it && call.start.is_none() {
             call_header(call, node, output);
+        } else if is_it {
+            let function = node.get("function").unwrap_or(node);
+            call.fill_name(CHOICE, fragment(function, "name"), output);
+            if call.arguments.is_empty() {
+                call.append(CHOICE, arguments_of(function.get("arguments")), output);
+            }
         }
         is_it
     }
@@ -249,9 +255,9 @@ impl Cohere {
 
 /// Reports what the start of a call says.
 fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
-    let id = text(node, "id");
-    call.start = Some(CallStart::new(id.as_deref()));
     let function = node.get("function").unwrap_or(node);
+    let (id, name) = (text(node, "id"), fragment(function, "name"));
+    call.start = Some(CallStart::new(id.as_deref(), name.as_ref()));
     let mut extra = other_fields(node, &["id", "type", "function", "name", "arguments"]);
     extra.append(&mut other_fields(
         function,
@@ -263,7 +269,7 @@ fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
             wire_index: Some(call.ordinal),
             id,
             kind: text(node, "type"),
-            name: fragment(function, "name"),
+            name,
             extra,
             ..ToolCallUpdate::default()
         },

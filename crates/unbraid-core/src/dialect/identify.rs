@@ -32,6 +32,18 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
     }
 }
 
+/// Whether a value has `choices`, or the type of a dialect, which no other value has by chance.
+pub(crate) fn has_type(event: &WireEvent<'_, '_>) -> bool {
+    let kind = event.kind();
+    let kind = kind.as_deref().unwrap_or_default();
+    let choices = event.node.get("choices").and_then(Node::as_array);
+    choices.is_some()
+        || kind.starts_with("response.")
+        || is_anthropic(kind, event.node)
+        || TYPES.contains(&kind)
+        || is_converse_type(kind)
+}
+
 /// The format of a value that no dialect reads, by the key that identifies it.
 pub(crate) fn unsupported(event: &WireEvent<'_, '_>) -> Option<BodyFormat> {
     let node = event.node;
@@ -110,13 +122,10 @@ fn is_ollama(node: &Node<'_>) -> bool {
 }
 
 fn is_converse(kind: &str, node: &Node<'_>) -> bool {
-    let known = |key: &str| {
-        key.starts_with("contentBlock") || matches!(key, "messageStart" | "messageStop")
-    };
-    known(kind)
-        || node
-            .as_object()
-            .unwrap_or_default()
-            .iter()
-            .any(|(key, _)| known(key))
+    let mut fields = node.as_object().unwrap_or_default().iter();
+    is_converse_type(kind) || fields.any(|(key, _)| is_converse_type(key))
+}
+
+fn is_converse_type(name: &str) -> bool {
+    name.starts_with("contentBlock") || matches!(name, "messageStart" | "messageStop")
 }

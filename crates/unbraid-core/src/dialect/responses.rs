@@ -1,7 +1,9 @@
 //! The Responses API of OpenAI: items with parts. Most values arrive in fragments first, and then as a whole, up to four
 //! times (D13).
 
+mod added;
 mod delta;
+mod header;
 mod item;
 mod last;
 mod parts;
@@ -178,11 +180,10 @@ impl Responses {
             "audio.transcript.delta" | "output_audio_transcript.delta" => {
                 audio(node, "transcript", output);
             }
-            "content_part.added"
-            | "reasoning_part.added"
-            | "reasoning_summary_part.added"
-            | "audio.done"
-            | "audio.transcript.done" => {}
+            "content_part.added" | "reasoning_part.added" | "reasoning_summary_part.added" => {
+                self.part_added(node);
+            }
+            "audio.done" | "audio.transcript.done" => {}
             _ => super::keep_unknown(CHOICE, node, output),
         }
     }
@@ -197,17 +198,19 @@ impl Responses {
     ) {
         let piece = fragment(node, "delta");
         let item = self.item(&Key::of_event(node), ItemKind::of_lane(lane));
-        let (Some(item), Some(piece)) = (item, piece.filter(|piece| !piece.is_empty())) else {
+        let (Some(item), Some(mut piece)) = (item, piece.filter(|piece| !piece.is_empty())) else {
             return;
         };
         if !item.accepts(kind) {
             return;
         }
-        if let Some(seen) = item.seen(lane, item::part_of(node)) {
+        let part = item.number_of(lane, item::part_of(node));
+        if let Some(seen) = item.seen(lane, part) {
             if seen.is_ahead() {
-                if seen.repeats(&piece) {
+                let Some(rest) = seen.unrepeated(piece) else {
                     return;
-                }
+                };
+                piece = rest;
                 output.warn("D13", "a complete value differs from its fragments");
             }
             seen.push(&piece);

@@ -1,5 +1,7 @@
 //! What has arrived of a text, to compare it with the whole that some providers send after its fragments (D13).
 
+use std::borrow::Cow;
+
 use crate::Fragment;
 
 /// The length and a checksum of a text. The text itself is not kept.
@@ -11,6 +13,10 @@ pub(crate) struct Seen {
     high: Option<u16>,
     /// What only a whole text has brought, while fragments of it may still come.
     ahead: String,
+    /// Whether a whole text has come.
+    is_complete: bool,
+    /// How much of that fragments have repeated. It is removed at the end: each removal would move the rest.
+    repeated: usize,
 }
 
 /// How much of a whole text is kept for fragments that come after it.
@@ -48,19 +54,32 @@ impl Seen {
 
     /// Whether a whole text has brought more than the fragments, so that the next one has to be compared with it.
     pub(crate) fn is_ahead(&self) -> bool {
-        !self.ahead.is_empty()
+        self.repeated < self.ahead.len()
     }
 
-    /// Whether this fragment only repeats what a whole text before it has brought. If it does not, it adds to that.
-    pub(crate) fn repeats(&mut self, fragment: &Fragment<'_>) -> bool {
+    /// What a fragment has beyond that which a whole text before it has brought; `None` if it only repeats that. A fragment that
+    /// differs adds to the text.
+    pub(crate) fn unrepeated<'f>(&mut self, mut fragment: Fragment<'f>) -> Option<Fragment<'f>> {
+        let ahead = self.ahead.get(self.repeated..).unwrap_or_default();
         let has_halves = fragment.low.is_some() || fragment.high.is_some();
-        let is_repeated = !has_halves && self.ahead.starts_with(&*fragment.text);
-        if is_repeated {
-            self.ahead.drain(..fragment.text.len());
-        } else {
-            self.ahead.clear();
+        if !has_halves && ahead.starts_with(&*fragment.text) {
+            self.repeated += fragment.text.len();
+            if !self.is_ahead() {
+                self.forget_ahead();
+            }
+            return None;
         }
-        is_repeated
+        if fragment.low.is_none()
+            && let Some(rest) = fragment.text.strip_prefix(ahead)
+        {
+            let start = fragment.text.len() - rest.len();
+            fragment.text = match fragment.text {
+                Cow::Borrowed(text) => Cow::Borrowed(text.get(start..).unwrap_or_default()),
+                Cow::Owned(mut text) => Cow::Owned(text.split_off(start)),
+            };
+        }
+        self.forget_ahead();
+        Some(fragment)
     }
 
     fn add(&mut self, text: &str) {
@@ -68,8 +87,14 @@ impl Seen {
         self.checksum.update(text.as_bytes());
     }
 
+    /// Whether a whole text has come, equal to the fragments or not.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Compares the fragments with the whole text, after which the text is complete.
     pub(crate) fn complete<'t>(&mut self, whole: &'t str) -> Rest<'t> {
+        self.is_complete = true;
         let rest = self.rest(whole);
         if let Rest::Missing(fragment) = &rest {
             self.push(fragment);
@@ -81,11 +106,14 @@ impl Seen {
     /// No fragments are expected any more that repeat a whole text before them.
     pub(crate) fn forget_ahead(&mut self) {
         self.ahead = String::new();
+        self.repeated = 0;
     }
 
     /// Keeps the end of a whole text, which fragments that it has overtaken will repeat.
     pub(crate) fn note_ahead(&mut self, rest: &Fragment<'_>) {
-        if rest.low.is_none() && self.ahead.len() + rest.text.len() <= MAX_AHEAD {
+        if rest.low.is_none() && self.ahead.len() - self.repeated + rest.text.len() <= MAX_AHEAD {
+            self.ahead.drain(..self.repeated);
+            self.repeated = 0;
             self.ahead.push_str(&rest.text);
         }
     }
@@ -140,6 +168,52 @@ mod tests {
         assert!(Seen::default().is_empty());
         assert_eq!(Seen::default().rest(""), Rest::Nothing);
         assert_eq!(Seen::default().rest("a"), Rest::Missing("a".into()));
+    }
+
+    #[test]
+    fn d13_a_fragment_after_the_whole_text_adds_only_what_is_beyond_it() {
+        let rows: [(&[&str], &[&str]); 6] = [
+            (&["lo", " you"], &[]),
+            (&["l", "o ", "you"], &[]),
+            (&["lo", " you!"], &["!"]),
+            (&["lo you, and more", " text"], &[", and more", " text"]),
+            (&["lo me", "lo"], &["lo me", "lo"]),
+            (&["l", "x"], &["x"]),
+        ];
+        for (fragments, expected) in rows {
+            let mut seen = seen(&["Hel".into()]);
+            assert_eq!(seen.complete("Hello you"), Rest::Missing("lo you".into()));
+            let new = fragments.iter().filter_map(|fragment| {
+                let fragment = Fragment::from((*fragment).to_owned());
+                match seen.is_ahead() {
+                    true => seen.unrepeated(fragment),
+                    false => Some(fragment),
+                }
+            });
+            let new: Vec<_> = new.map(|fragment| fragment.text.into_owned()).collect();
+            assert_eq!(new, expected, "{fragments:?}");
+        }
+    }
+
+    #[test]
+    fn d13_c14_a_half_beyond_the_whole_text_is_kept() {
+        let mut seen = seen(&[]);
+        seen.complete("ab");
+        let rest = seen.unrepeated(Fragment::from("abc").with_high(0xD83D));
+        assert_eq!(rest, Some(Fragment::from("c").with_high(0xD83D)));
+    }
+
+    #[test]
+    fn d13_whole_texts_and_fragments_take_turns() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.complete("ab"), Rest::Missing("ab".into()));
+        assert_eq!(seen.unrepeated("a".into()), None);
+        assert_eq!(seen.complete("abcd"), Rest::Missing("cd".into()));
+        for fragment in ["bc", "d"] {
+            assert!(seen.is_ahead());
+            assert_eq!(seen.unrepeated(fragment.into()), None);
+        }
+        assert!(!seen.is_ahead());
     }
 
     #[test]

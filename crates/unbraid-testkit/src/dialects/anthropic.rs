@@ -26,7 +26,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
     let mut blocks: Vec<Block> = Vec::new();
     let mut order: Vec<(usize, Value)> = Vec::new();
     let mut early: Option<(String, usize)> = None;
-    let (mut id, mut repeated) = (None, false);
+    let (mut id, mut begun_to) = (None, None);
     let (mut started, mut has_head, mut has_content, mut done) = (false, false, false, false);
     for wire in values {
         let value = &wire.value;
@@ -43,9 +43,10 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 // A11: after content it is another message, unless no other one had started.
                 let is_late = has_content && !has_head && choice.finish_reason.is_none();
                 let own_id = value["message"]["id"].as_str();
+                begun_to = blocks.iter().map(|block| block.index).max();
                 if started && !is_late {
-                    repeated = own_id.is_some() && own_id == id && choice.finish_reason.is_none();
-                    if has_content && !repeated {
+                    let is_same = own_id.is_some() && own_id == id;
+                    if has_content && (!is_same || choice.finish_reason.is_some()) {
                         answer.malformed = true;
                         break;
                     }
@@ -59,6 +60,10 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                     &value["message"]
                 };
                 for (index, start) in (0..).zip(entries(&message["content"])) {
+                    if begun_to.is_some_and(|last| index <= last) {
+                        answer.malformed = true;
+                        continue;
+                    }
                     has_content = true;
                     order.push((blocks.len(), Value::Null));
                     blocks.push(Block {
@@ -70,15 +75,19 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                     });
                 }
                 merge(&mut answer.usage, &message["usage"]);
-                // A10: before the end mark it counts only if no block follows.
-                let count = if is_late { usize::MAX } else { blocks.len() };
+                // A10: before the end mark it counts only if the start has blocks, and no other block follows.
+                let is_empty = is_late || blocks.is_empty();
+                let count = if is_empty { usize::MAX } else { blocks.len() };
                 early = reason(&message["stop_reason"]).map(|reason| (reason, count));
                 done = kind == "message";
+                if answer.malformed {
+                    break;
+                }
             }
             "content_block_start" => {
                 (started, has_content) = (true, true);
                 let index = value["index"].as_i64().unwrap_or_default();
-                if repeated && blocks.iter().any(|block| block.index >= index) {
+                if begun_to.is_some_and(|last| index <= last) {
                     answer.malformed = true; // A11: it begins anew.
                     break;
                 }
@@ -89,6 +98,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                     if std::mem::take(&mut block.is_headless) {
                         block.start = start.clone();
                     }
+                    fill(&mut block.start, start);
                     continue;
                 }
                 order.push((blocks.len(), Value::Null));
@@ -190,6 +200,16 @@ fn is_restart(block: &Block, start: &Value) -> bool {
     let is_call = |start: &Value| start["type"] == "tool_use";
     let has_id = start["id"].is_string() && start["id"] == block.start["id"];
     is_call(start) && is_call(&block.start) && (block.is_headless || has_id)
+}
+
+/// Adds what the start of a call lacks from another start of it.
+fn fill(start: &mut Value, other: &Value) {
+    if text(start, "name").is_empty() {
+        start["name"] = other["name"].clone();
+    }
+    if arguments(&start["input"]).is_empty() {
+        start["input"] = other["input"].clone();
+    }
 }
 
 /// The block of a delta: that which is open, or the call that has stopped, or a new one (A08). `None` if there is nothing to add.

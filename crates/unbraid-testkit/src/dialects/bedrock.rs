@@ -137,7 +137,12 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                 let tool = &payload["start"]["toolUse"];
                 let known = blocks.iter_mut().rev().find(is_it);
                 if let Some(block) = known.filter(|block| is_restart(block, tool)) {
-                    block.start = payload["start"].clone();
+                    let own = &mut block.start["toolUse"];
+                    for key in ["toolUseId", "name"] {
+                        if text(own, key).is_empty() {
+                            own[key] = tool[key].clone();
+                        }
+                    }
                     continue;
                 }
                 blocks.push(Block {
@@ -156,19 +161,23 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     choice.list("annotations", delta["citation"].clone());
                 }
                 let is_input = delta["toolUse"].is_object();
-                if is_input && text(&delta["toolUse"], "input").is_empty() {
+                let header = header(&delta["toolUse"]);
+                let is_headless = header.as_object().is_none_or(serde_json::Map::is_empty);
+                if is_input && is_headless && text(&delta["toolUse"], "input").is_empty() {
                     continue;
                 }
                 let is_it = |block: &Block| block.index == index && block.is_open;
                 let mut at = blocks.iter().rposition(is_it);
                 let last = blocks.iter().rposition(|block| block.index == index);
-                // A08: after the stop a call goes on, and a tool of the server does not.
+                // A08: after the stop a call goes on, unless the delta has another id; a tool of the server does not.
                 if let Some(last) = last.filter(|_| is_input && at.is_none()) {
                     let tool = &blocks[last].start["toolUse"];
                     if tool["type"] == "server_tool_use" {
                         continue;
                     }
-                    if tool.is_object() {
+                    let [own, other] = [text(tool, "toolUseId"), text(&header, "toolUseId")];
+                    let is_other = !own.is_empty() && !other.is_empty() && own != other;
+                    if tool.is_object() && !is_other {
                         blocks[last].is_open = true;
                         at = Some(last);
                     }
@@ -177,7 +186,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     blocks.push(Block {
                         index,
                         start: if is_input {
-                            json!({ "toolUse": {} })
+                            json!({ "toolUse": header })
                         } else {
                             json!({})
                         },
@@ -206,6 +215,15 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
         answer.choices.insert(0, choice);
     }
     answer
+}
+
+/// What a delta says about its call: the id and the name, which usually only the start has.
+fn header(delta: &Value) -> Value {
+    let keys = ["toolUseId", "name"].into_iter();
+    let fields = keys.filter(|key| !text(delta, key).is_empty());
+    fields
+        .map(|key| (key.to_owned(), delta[key].clone()))
+        .collect()
 }
 
 fn finish_block(choice: &mut Choice, block: &Block) {

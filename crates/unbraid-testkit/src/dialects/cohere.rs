@@ -35,7 +35,15 @@ pub(super) fn read(stream: &Stream) -> Answer {
                             let arguments = choice.calls[at].arguments.clone() + &new.arguments;
                             choice.calls[at] = Call { arguments, ..new };
                         }
-                        Some(at) if new.id.is_some() && choice.calls[at].id == new.id => {}
+                        Some(at) if new.id.is_some() && choice.calls[at].id == new.id => {
+                            let known = &mut choice.calls[at];
+                            if known.name.is_empty() {
+                                known.name = new.name;
+                            }
+                            if known.arguments.is_empty() {
+                                known.arguments = new.arguments;
+                            }
+                        }
                         _ => {
                             indexes.push((index, false));
                             choice.calls.push(new);

@@ -1,8 +1,9 @@
 //! Responses: the texts of each item from its fragments, or from the first complete value if there are none.
 
 mod final_output;
+mod parts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -26,6 +27,10 @@ struct Reader {
     /// D13: what only complete values have brought of a text, and of a call's arguments.
     ahead: BTreeMap<TextKey, String>,
     calls_ahead: BTreeMap<usize, String>,
+    /// The texts of which a complete value has come.
+    whole: BTreeSet<TextKey>,
+    /// The parts that were added, with the number that each of them has here.
+    added: BTreeMap<TextKey, i64>,
 }
 
 #[derive(Default)]
@@ -174,9 +179,8 @@ impl Reader {
                 let at = self.item(value, &id, "call");
                 let call = self.call(at);
                 let piece = text(value, "delta");
-                if !repeats(self.calls_ahead.entry(call).or_default(), piece) {
-                    self.choice.calls[call].arguments += piece;
-                }
+                let piece = unrepeated(self.calls_ahead.entry(call).or_default(), piece);
+                self.choice.calls[call].arguments += piece;
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
                 let at = self.item(value, &id, "call");
@@ -194,6 +198,9 @@ impl Reader {
                 self.item_event(value, &value["item"], kind == "output_item.done");
             }
             "created" | "queued" | "in_progress" | "output_item.added" | "output_item.done" => {}
+            "content_part.added" | "reasoning_part.added" | "reasoning_summary_part.added" => {
+                self.part_added(value, &id, part);
+            }
             _ if kind.contains("part.") || kind.contains("audio") || kind.contains("_call") => {}
             _ if kind.starts_with("mcp_list_tools") || kind.starts_with("compaction") => {}
             "ping" | "keepalive" => {}
@@ -204,23 +211,27 @@ impl Reader {
 
     fn delta(&mut self, value: &Value, id: &str, lane: &'static str, part: i64) {
         let at = self.item(value, id, "message");
+        let part = self.number_of(at, lane, part);
         self.piece((at, lane, part), text(value, "delta"));
     }
 
-    /// Adds a fragment, unless a complete value before it has brought it (D13).
+    /// Adds what a fragment has beyond that which complete values before it have brought (D13).
     fn piece(&mut self, key: TextKey, piece: &str) {
-        if !repeats(self.ahead.entry(key).or_default(), piece) {
-            self.pieces.push((key, piece.to_owned()));
-        }
+        let piece = unrepeated(self.ahead.entry(key).or_default(), piece);
+        self.pieces.push((key, piece.to_owned()));
     }
 
     /// D13: a complete value adds what its fragments lack.
     fn whole(&mut self, value: &Value, id: &str, lane: &'static str, part: i64, whole: &str) {
         let at = self.item(value, id, "message");
+        let part = self.number_of(at, lane, part);
         self.complete((at, lane, part), whole);
     }
 
     fn complete(&mut self, key: TextKey, whole: &str) {
+        if !whole.is_empty() {
+            self.whole.insert(key);
+        }
         let own = self.pieces.iter().filter(|(known, _)| *known == key);
         let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
         if let Some(rest) = whole.strip_prefix(&so_far) {
@@ -257,6 +268,7 @@ impl Reader {
         whole: bool,
     ) {
         let at = self.item(value, id, "reasoning");
+        let part = self.number_of(at, "reasoning", part);
         self.reasoning_at(at, kind, part, piece, whole);
     }
 
@@ -402,14 +414,14 @@ impl Reader {
     }
 }
 
-/// Whether a fragment repeats what complete values before it have brought.
-fn repeats(ahead: &mut String, piece: &str) -> bool {
-    if ahead.is_empty() {
-        return false;
+/// What a fragment has beyond that which complete values before it have brought.
+fn unrepeated<'p>(ahead: &mut String, piece: &'p str) -> &'p str {
+    if let Some(rest) = ahead.strip_prefix(piece) {
+        *ahead = rest.to_owned();
+        return "";
     }
-    let rest = ahead.strip_prefix(piece).map(str::to_owned);
-    *ahead = rest.clone().unwrap_or_default();
-    rest.is_some()
+    let ahead = std::mem::take(ahead);
+    piece.strip_prefix(ahead.as_str()).unwrap_or(piece)
 }
 
 fn lane_of(content: &Value) -> (&'static str, &'static str) {

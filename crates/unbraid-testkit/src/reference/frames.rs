@@ -2,7 +2,7 @@
 
 use serde_json::{Deserializer, Value, value::RawValue};
 
-use super::lenient;
+use super::{fault, lenient};
 
 /// One item of the stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,8 +146,15 @@ impl Event {
             rest = &rest[taken..];
         }
         // S16: what the data of a ping says takes precedence over the name.
-        let is_chunk =
-            |frame: &Frame| matches!(frame, Frame::Chunk(chunk) if chunk["choices"].is_array());
+        let is_chunk = |frame: &Frame| match frame {
+            Frame::Chunk(chunk) => {
+                chunk["choices"].is_array()
+                    || chunk.get("error").is_some_and(fault::is_present)
+                    || chunk["object"] == "error"
+            }
+            Frame::Done | Frame::Error(_) => true,
+            Frame::Lost | Frame::Refused => false,
+        };
         if self.name == "ping"
             && parts
                 .first()

@@ -22,7 +22,7 @@ impl Anthropic {
         output: &mut Output<'a>,
     ) {
         self.ensure_started();
-        if self.is_repeated && self.last_index.is_some_and(|last| index <= last) {
+        if self.begun_to.is_some_and(|last| index <= last) {
             return self.second_message(output);
         }
         let kind = text(block, "type");
@@ -70,6 +70,9 @@ impl Anthropic {
         let is_it = call.has_start(text(block, "id").as_deref());
         if is_it && call.start.is_none() {
             call_header(call, block, output);
+        } else if is_it {
+            call.fill_name(CHOICE, fragment(block, "name"), output);
+            note_input(call, block);
         }
         is_it
     }
@@ -203,19 +206,24 @@ impl Anthropic {
 
 /// Reports what the start of a call says.
 fn call_header<'a>(call: &mut Call, block: &Node<'a>, output: &mut Output<'a>) {
-    let id = text(block, "id");
-    call.start = Some(CallStart::new(id.as_deref()));
+    let (id, name) = (text(block, "id"), fragment(block, "name"));
+    call.start = Some(CallStart::new(id.as_deref(), name.as_ref()));
     output.call(
         CHOICE,
         ToolCallUpdate {
             wire_index: Some(call.ordinal),
             id,
-            name: fragment(block, "name"),
+            name,
             extra: other_fields(block, &["type", "id", "name", "input"]),
             ..ToolCallUpdate::default()
         },
     );
-    if call.arguments.is_empty() {
+    note_input(call, block);
+}
+
+/// Notes the arguments of a start, unless others have arrived (A07).
+fn note_input(call: &mut Call, block: &Node<'_>) {
+    if call.arguments.is_empty() && call.initial.is_none() {
         let initial = arguments_of(block.get("input"));
         call.initial = initial.map(|initial| initial.text.into_owned());
     }

@@ -2,7 +2,7 @@
 
 use super::{Bedrock, CHOICE};
 use crate::{
-    Fragment, ToolCallUpdate,
+    ToolCallUpdate,
     chunk::CONTENT_PARTS,
     dialect::{
         blocks::Block,
@@ -54,6 +54,8 @@ impl Bedrock {
         let is_it = !is_server_tool(node) && call.has_start(text(node, "toolUseId").as_deref());
         if is_it && call.start.is_none() {
             call_header(call, node, output);
+        } else if is_it {
+            call.fill_name(CHOICE, fragment(node, "name"), output);
         }
         is_it
     }
@@ -95,7 +97,7 @@ impl Bedrock {
     fn input_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
         let input = arguments_of(delta.get("input"));
         if let None | Some(Block::Text) = self.blocks.get_mut(index) {
-            if input.as_ref().is_none_or(Fragment::is_empty) {
+            if input.is_none() && !is_start(delta) {
                 return;
             }
             let Some(call) = self.missing_call(index, delta, output) else {
@@ -120,15 +122,16 @@ impl Bedrock {
         delta: &Node<'a>,
         output: &mut Output<'a>,
     ) -> Option<Call> {
-        if let Some(stopped) = self.blocks.take_stopped(index) {
+        let id = text(delta, "toolUseId");
+        let stopped = self.blocks.stopped_call(index);
+        let is_other = id.is_some() && stopped.is_some_and(|call| !call.has_start(id.as_deref()));
+        if !is_other && let Some(stopped) = self.blocks.take_stopped(index) {
             return self.calls.reopen(stopped, output);
         }
         output.warn("A8", "a delta of a block that was not started");
         let mut call = self.calls.open();
         call_header(&mut call, delta, output);
-        // Only a delta with the id and the name is a start, too.
-        let is_start = delta.get("toolUseId").is_some() || delta.get("name").is_some();
-        call.start = call.start.filter(|_| is_start);
+        call.start = call.start.filter(|_| is_start(delta));
         Some(call)
     }
 
@@ -187,18 +190,23 @@ impl Bedrock {
 
 /// Reports what the start of a call says.
 fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
-    let id = text(node, "toolUseId");
-    call.start = Some(CallStart::new(id.as_deref()));
+    let (id, name) = (text(node, "toolUseId"), fragment(node, "name"));
+    call.start = Some(CallStart::new(id.as_deref(), name.as_ref()));
     output.call(
         CHOICE,
         ToolCallUpdate {
             wire_index: Some(call.ordinal),
             id,
-            name: fragment(node, "name"),
+            name,
             extra: other_fields(node, &["toolUseId", "name", "input", "type"]),
             ..ToolCallUpdate::default()
         },
     );
+}
+
+/// Whether a delta with the id or the name of its call is its start, too.
+fn is_start(delta: &Node<'_>) -> bool {
+    text(delta, "toolUseId").is_some() || text(delta, "name").is_some()
 }
 
 /// Whether the server runs the tool itself (B11).

@@ -91,6 +91,7 @@ impl Responses {
                 {
                     return false;
                 }
+                let part = item.number_of(lane, part);
                 if let Some(seen) = item.seen(lane, part) {
                     if seen.is_ahead() {
                         return false;

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::Responses;
+use super::{
+    Responses,
+    added::{AddedParts, PartText},
+};
 use crate::{
     dialect::{
         calls::Call,
@@ -38,7 +41,8 @@ pub(super) struct Item {
     /// The kind of reasoning that came first (P13).
     reasoning: Option<ReasoningKind>,
     /// What has arrived of each text, by its lane and part.
-    pub(super) texts: Vec<(Lane, i64, Seen)>,
+    pub(super) texts: Vec<PartText>,
+    added: AddedParts,
 }
 
 pub(super) enum ItemKind {
@@ -158,6 +162,18 @@ impl Item {
         }
     }
 
+    /// Notes the start of a part, unless it is reasoning of another kind than came first (P13).
+    pub(super) fn add_part(&mut self, lane: Lane, kind: Option<ReasoningKind>, wire_number: i64) {
+        if kind.is_none() || self.reasoning.is_none() || self.reasoning == kind {
+            self.added.add(lane, wire_number, &self.texts);
+        }
+    }
+
+    /// The number of the part that has this one in its events.
+    pub(super) fn number_of(&self, lane: Lane, wire_number: i64) -> i64 {
+        self.added.number_of(lane, wire_number)
+    }
+
     /// Whether reasoning of this kind came first.
     pub(super) fn began_with(&self, kind: ReasoningKind) -> bool {
         self.reasoning == Some(kind)
@@ -170,7 +186,7 @@ impl Item {
 
     /// What has arrived of a text.
     pub(super) fn seen(&mut self, lane: Lane, part: i64) -> Option<&mut Seen> {
-        let is_it = |(known, number, _): &(Lane, i64, Seen)| (*known, *number) == (lane, part);
+        let is_it = |(known, number, _): &PartText| (*known, *number) == (lane, part);
         if !self.texts.iter().any(is_it) {
             if self.texts.len() >= MAX_ENTRIES {
                 self.texts.remove(0);
@@ -197,6 +213,12 @@ impl Responses {
             item.id = id.map(str::to_owned);
         }
         Some(item)
+    }
+
+    /// The item of an event, if it is open.
+    pub(super) fn known_item(&mut self, key: &Key<'_>, kind: &ItemKind) -> Option<&mut Item> {
+        let at = self.find(key, kind)?;
+        self.items.get_mut(at)
     }
 
     /// Notes that a complete value has brought a part of the text of an item, or of its arguments.
@@ -241,6 +263,7 @@ impl Responses {
             is_custom: false,
             reasoning: None,
             texts: Vec::new(),
+            added: AddedParts::default(),
         });
         self.items.len() - 1
     }

@@ -3,7 +3,7 @@
 use super::{
     Arrived, CHOICE, Responses,
     item::{Item, ItemKind, Key},
-    whole::{ItemType, complete_header, item_type},
+    whole::{ItemType, item_type},
 };
 use crate::{
     dialect::reader::{Lane, Output, arguments_of, entries, raw, reason_of, text},
@@ -81,8 +81,8 @@ impl Responses {
                     self.reasoning_details(item, output);
                 }
             }
-            ItemType::Call { .. } => match self.streamed_call(item) {
-                Some(at) => self.fill_call(at, item, output),
+            ItemType::Call { is_custom } => match self.streamed_call(item) {
+                Some(at) => self.fill_call(at, item, is_custom, output),
                 None if item.get("call_id").is_some() || !arrived.calls => {
                     self.whole_item(&key, item, output);
                     // It was not streamed, so an equal call after it is another one.
@@ -153,13 +153,20 @@ impl Responses {
         Some(at)
     }
 
-    /// Completes a streamed call of which no arguments, or no name or id arrived.
-    fn fill_call<'a>(&mut self, at: usize, item: &Node<'a>, output: &mut Output<'a>) {
+    /// Completes a streamed call of which no arguments, or no name or id arrived. Only the output says what a call is whose
+    /// item was not streamed.
+    fn fill_call<'a>(
+        &mut self,
+        at: usize,
+        item: &Node<'a>,
+        is_custom: bool,
+        output: &mut Output<'a>,
+    ) {
         let whole = arguments_of(item.get("arguments").or_else(|| item.get("input")));
         let Some(known) = self.items.get_mut(at) else {
             return;
         };
-        complete_header(known, item, output);
+        known.describe_call(item, is_custom, output);
         if let ItemKind::Call(call) = &mut known.kind
             && call.arguments.is_empty()
         {

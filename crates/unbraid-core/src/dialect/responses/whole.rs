@@ -4,18 +4,17 @@ use std::borrow::Cow;
 
 use super::{
     CHOICE, Responses,
-    item::{Item, ItemKind, Key, ReasoningKind, part_of},
+    item::{ItemKind, Key, ReasoningKind, part_of},
     parts::Parts,
 };
 use crate::{
-    Fragment, ToolCallUpdate,
+    Fragment,
     chunk::CONTENT_PARTS,
     dialect::{
         calls::Call,
-        reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
+        reader::{Lane, Output, arguments_of, entries, fragment, raw, text},
         seen::Rest,
     },
-    limits::MAX_NAME_BYTES,
     node::Node,
 };
 
@@ -113,15 +112,23 @@ impl Responses {
         let Some(part) = event.get("part") else {
             return;
         };
-        let (lane, kind, key) = match text(part, "type").as_deref() {
-            Some("output_text") => (Lane::Content, None, "text"),
-            Some("refusal") => (Lane::Refusal, None, "refusal"),
-            Some("reasoning_text") => (Lane::Reasoning, Some(ReasoningKind::Text), "text"),
-            Some("summary_text") => (Lane::Reasoning, Some(ReasoningKind::Summary), "text"),
-            Some(_) | None => return,
+        let Some((lane, kind)) = lane_of(part) else {
+            return;
+        };
+        let key = match lane {
+            Lane::Refusal => "refusal",
+            Lane::Content | Lane::Reasoning => "text",
         };
         let whole = text(part, key).unwrap_or_default();
         self.text_done(event, lane, kind, &whole, output);
+    }
+
+    pub(super) fn part_added(&mut self, event: &Node<'_>) {
+        if let Some((lane, kind)) = event.get("part").and_then(lane_of)
+            && let Some(item) = self.known_item(&Key::of_event(event), &ItemKind::of_lane(lane))
+        {
+            item.add_part(lane, kind, part_of(event));
+        }
     }
 
     /// Compares a complete text with its fragments.
@@ -133,8 +140,13 @@ impl Responses {
         whole: &str,
         output: &mut Output<'_>,
     ) {
-        let key = Key::of_event(event);
-        self.whole_text(&key, lane, kind, part_of(event), whole, output);
+        if whole.is_empty() {
+            return;
+        }
+        let (key, part) = (Key::of_event(event), part_of(event));
+        let item = self.item(&key, ItemKind::of_lane(lane));
+        let part = item.map_or(part, |item| item.number_of(lane, part));
+        self.whole_text(&key, lane, kind, part, whole, output);
     }
 
     fn whole_text(
@@ -270,7 +282,6 @@ impl Responses {
         }
     }
 
-    /// Reports the id and name of a call, once.
     fn call_header<'a>(
         &mut self,
         key: &Key<'_>,
@@ -278,48 +289,9 @@ impl Responses {
         is_custom: bool,
         output: &mut Output<'a>,
     ) {
-        let Some(known) = self.call(key) else {
-            return;
-        };
-        let ItemKind::Call(call) = &known.kind else {
-            return;
-        };
-        let wire_index = Some(call.ordinal);
-        if std::mem::replace(&mut known.is_described, true) {
-            return complete_header(known, item, output);
+        if let Some(known) = self.call(key) {
+            known.describe_call(item, is_custom, output);
         }
-        const KNOWN: [&str; 11] = [
-            "type",
-            "id",
-            "item_id",
-            "call_id",
-            "name",
-            "arguments",
-            "input",
-            "status",
-            "output_index",
-            "sequence_number",
-            "obfuscation",
-        ];
-        let mut extra = other_fields(item, &KNOWN);
-        if let Some(id) = item.get("id").or_else(|| item.get("item_id")) {
-            extra.insert(0, ("item_id".into(), raw(id)));
-        }
-        let id = text(item, "call_id");
-        known.call_id = id.as_deref().map(str::to_owned);
-        known.name = name_of(item);
-        known.is_custom = is_custom;
-        output.call(
-            CHOICE,
-            ToolCallUpdate {
-                wire_index,
-                id,
-                kind: is_custom.then_some("custom".into()),
-                name: fragment(item, "name"),
-                extra,
-                ..ToolCallUpdate::default()
-            },
-        );
     }
 
     fn complete_call(
@@ -362,28 +334,15 @@ impl Responses {
     }
 }
 
-/// Reports the id and the name of a call that the events before have not brought.
-pub(super) fn complete_header<'a>(known: &mut Item, item: &Node<'a>, output: &mut Output<'a>) {
-    let ItemKind::Call(call) = &known.kind else {
-        return;
-    };
-    let mut update = ToolCallUpdate::default().with_wire_index(call.ordinal);
-    if known.call_id.is_none() {
-        update.id = text(item, "call_id");
-        known.call_id = update.id.as_deref().map(str::to_owned);
+/// The lane of a part, and its kind if it is reasoning.
+fn lane_of(part: &Node<'_>) -> Option<(Lane, Option<ReasoningKind>)> {
+    match &*text(part, "type")? {
+        "output_text" => Some((Lane::Content, None)),
+        "refusal" => Some((Lane::Refusal, None)),
+        "reasoning_text" => Some((Lane::Reasoning, Some(ReasoningKind::Text))),
+        "summary_text" => Some((Lane::Reasoning, Some(ReasoningKind::Summary))),
+        _ => None,
     }
-    if known.name.is_none() {
-        known.name = name_of(item);
-        update.name = fragment(item, "name").filter(|_| known.name.is_some());
-    }
-    if update.id.is_some() || update.name.is_some() {
-        output.call(CHOICE, update);
-    }
-}
-
-fn name_of(item: &Node<'_>) -> Option<String> {
-    let name = text(item, "name").filter(|name| name.len() <= MAX_NAME_BYTES);
-    name.map(Cow::into_owned)
 }
 
 /// The text of a message's part.

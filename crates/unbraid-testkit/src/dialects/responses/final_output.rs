@@ -46,6 +46,10 @@ impl Reader {
                     let known = known.and_then(|at| self.choice.calls.get_mut(at));
                     match known {
                         Some(call) => {
+                            // A call whose item was not streamed has neither.
+                            if call.name.is_empty() && call.id.is_none() {
+                                call.custom = kind == "custom_tool_call";
+                            }
                             if call.arguments.is_empty() {
                                 call.arguments =
                                     [text(item, "arguments"), text(item, "input")].concat();

@@ -87,7 +87,12 @@ fn damaged_frames_are_read_as_far_as_possible() {
         "data: : busy\n\ndata: ping\n\ndata: \"\"\n\ndata:\n\n[DONE]\n",
         &["done"],
     );
-    check("event: ping\ndata: {\"error\":1}\n\n", &[]);
+    check("event: ping\ndata: {\"detail\":1}\n\n", &[]);
+    check(
+        "event: ping\ndata: {\"error\":1}\n\n",
+        &["error {\"error\":1}"],
+    );
+    check("event: ping\ndata: [DONE]\n\n", &["done"]);
 }
 
 #[test]
