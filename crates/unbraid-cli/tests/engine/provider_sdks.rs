@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 54] = [
+const DIFFERENT: [(&str, &str); 61] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -75,6 +75,22 @@ const DIFFERENT: [(&str, &str); 54] = [
     (
         "anthropic/proxy-a11-start-after-the-first-block",
         "a block is looked up by its position, not by its index",
+    ),
+    (
+        "anthropic/gateway-a10-reason-in-the-start-cut-before-a-block",
+        "the reason of the start is kept, although the message is cut",
+    ),
+    (
+        "anthropic/gateway-a11-late-start-of-another-message",
+        "what precedes the start is lost, and the second message is read",
+    ),
+    (
+        "anthropic/gateway-a11-start-twice-without-indexes",
+        "a block without an index is raised",
+    ),
+    (
+        "anthropic/proxy-a21-second-start-completes-a-call",
+        "a second start of a call is another call",
     ),
     (
         "cohere/cohere-h07-cut",
@@ -210,6 +226,18 @@ const DIFFERENT: [(&str, &str); 54] = [
     (
         "responses/proxy-d13-whole-values-before-their-fragments",
         "complete values are not compared with their fragments",
+    ),
+    (
+        "responses/gateway-d13-part-numbers-used-again",
+        "text without deltas",
+    ),
+    (
+        "responses/gateway-p10-custom-call-only-at-the-end",
+        "an item that is only in the final output",
+    ),
+    (
+        "responses/proxy-d13-fragments-beyond-whole-values",
+        "an item without its end",
     ),
 ];
 
