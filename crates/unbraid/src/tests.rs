@@ -4,6 +4,7 @@ mod after_done;
 mod calls;
 mod calls_cut;
 mod cancel;
+mod choice_actors;
 mod command_queue;
 mod debug;
 mod discarded;

@@ -1,4 +1,4 @@
-//! The choice actor: owns the log of one choice, from its first batch to its end.
+//! The choice actor: owns the log of one choice, from the batches that nobody read to its end.
 //!
 //! It works from its start to its end, and receives no message. Its work arrives through the log.
 

@@ -17,7 +17,10 @@ use crate::{
     state::{
         batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
     },
-    sync::wait_list::{Interest, WakeList},
+    sync::{
+        shared::Deferred,
+        wait_list::{Interest, WakeList},
+    },
 };
 
 #[derive(Debug)]
@@ -51,16 +54,22 @@ struct ChoiceRoute {
     batch: Batch,
     /// The wakers of the last delivery, which the next one most likely wakes again.
     wake_list: WakeList,
+    /// How many batches in succession found no waiter, and no actor either.
+    unattended: u8,
     actor: Option<JoinHandle<()>>,
 }
+
+/// How many batches of a choice the reader applies itself, one after the other, before the choice gets an actor
+/// (docs/design/023). Starting one costs as much as applying some ten deltas, and it needs 6 kB.
+const UNATTENDED: u8 = 4;
 
 /// How far a choice is known outside of the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Handles cannot find the choice. Nobody else reads its log, so what arrives is applied at once.
     New,
-    /// The reader owns the log. Its actor is started if a read after the first one leaves the choice open, and the reader has an
-    /// actor itself.
+    /// The reader owns the log. The choice's actor is started once [`UNATTENDED`] batches in succession have found nobody who would
+    /// apply them, and the reader has an actor itself.
     Announced,
     /// The choice actor owns the log, unless it did not start.
     Started,
@@ -223,7 +232,10 @@ impl Outbox {
         self.deliver_by(ChoiceLog::append_and_apply);
     }
 
-    fn deliver_by(&mut self, append: impl Fn(&ChoiceLog, Interest, &mut Batch, &mut WakeList)) {
+    fn deliver_by(
+        &mut self,
+        append: impl Fn(&ChoiceLog, Interest, &mut Batch, &mut WakeList) -> Deferred,
+    ) {
         let Self {
             routes,
             undelivered,
@@ -239,7 +251,7 @@ impl Outbox {
                 }
                 match route.stage {
                     Stage::New => true,
-                    Stage::Announced => route.end == RouteEnd::Open,
+                    Stage::Announced => route.needs_actor(),
                     Stage::Started => false,
                 }
             })
@@ -315,13 +327,26 @@ impl ChoiceRoute {
         self.batch.push_delta(delta, position);
     }
 
-    fn deliver(&mut self, append: impl FnOnce(&ChoiceLog, Interest, &mut Batch, &mut WakeList)) {
+    fn deliver(
+        &mut self,
+        append: impl FnOnce(&ChoiceLog, Interest, &mut Batch, &mut WakeList) -> Deferred,
+    ) {
         let applied = std::mem::replace(&mut self.applied, Interest::NONE);
-        append(&self.log, applied, &mut self.batch, &mut self.wake_list);
+        self.unattended = match append(&self.log, applied, &mut self.batch, &mut self.wake_list) {
+            // A delta that was applied at once says nothing about the consumers.
+            Deferred::Nothing => self.unattended,
+            Deferred::ToNobody => self.unattended.saturating_add(1),
+            Deferred::ToWaiter | Deferred::ToOwner => 0,
+        };
         if self.end != RouteEnd::Open {
             // Nobody waits for more of the choice, and a kept waker would outlive a cursor that is dropped now.
             self.wake_list = WakeList::default();
         }
+    }
+
+    /// Whether nobody keeps up with what arrives, so that an actor has to.
+    fn needs_actor(&self) -> bool {
+        self.unattended >= UNATTENDED && self.end == RouteEnd::Open
     }
 
     fn start_actor(&mut self, owner: LogOwner, supervisor: &ActorCell) {
@@ -353,6 +378,7 @@ impl ChoiceSink for Outbox {
             applied: Interest::NONE,
             batch: Batch::default(),
             wake_list: WakeList::default(),
+            unattended: 0,
             actor: None,
         });
         self.undelivered.push(slot); // until it is announced

@@ -19,7 +19,7 @@ use unbraid_core::{
 
 use super::{batch::Batch, shared_transcript::SharedTranscript};
 use crate::sync::{
-    shared::{ApplyPending, Read, Shared},
+    shared::{ApplyPending, Deferred, Read, Shared},
     wait_list::{Interest, WakeList},
 };
 
@@ -369,8 +369,13 @@ impl ChoiceLog {
     }
 
     /// Appends a batch, and leaves an empty one in its place. `applied` is what was changed since the last call.
-    pub(crate) fn append(&self, applied: Interest, batch: &mut Batch, wake_list: &mut WakeList) {
-        self.defer(wake_list, |state| applied.and(state.accept(batch)));
+    pub(crate) fn append(
+        &self,
+        applied: Interest,
+        batch: &mut Batch,
+        wake_list: &mut WakeList,
+    ) -> Deferred {
+        self.defer(wake_list, |state| applied.and(state.accept(batch)))
     }
 
     /// As [`append`](Self::append), and applies the batch before anyone is woken. Meanwhile readers wait for the lock.
@@ -379,12 +384,12 @@ impl ChoiceLog {
         applied: Interest,
         batch: &mut Batch,
         wake_list: &mut WakeList,
-    ) {
+    ) -> Deferred {
         self.defer(wake_list, |state| {
             let changes = state.accept(batch);
             state.apply_pending();
             applied.and(changes)
-        });
+        })
     }
 
     /// Applies batches as the log's owner, until nothing more will be appended.

@@ -29,6 +29,17 @@ pub(crate) trait ApplyPending {
     fn apply_pending(&mut self);
 }
 
+/// To whom work was deferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deferred {
+    /// There was none.
+    Nothing,
+    ToWaiter,
+    ToOwner,
+    /// Neither a waiter nor an owner would have applied it, so the writer did.
+    ToNobody,
+}
+
 #[derive(Debug)]
 pub(crate) struct Shared<T> {
     state: Mutex<State<T>>,
@@ -99,8 +110,12 @@ impl<T: ApplyPending> Shared<T> {
     /// Defers work to the next task that takes the lock. `work` stores it and returns what it will change.
     ///
     /// The waiters that it concerns are woken or, if there is none, the owner. One of them will apply the work, so an
-    /// owner that is not needed stays asleep. If no owner is registered, nothing is deferred.
-    pub(crate) fn defer(&self, wake_list: &mut WakeList, work: impl FnOnce(&mut T) -> Interest) {
+    /// owner that is not needed stays asleep. If no owner is registered either, the work is applied here.
+    pub(crate) fn defer(
+        &self,
+        wake_list: &mut WakeList,
+        work: impl FnOnce(&mut T) -> Interest,
+    ) -> Deferred {
         let mut state = self.lock();
         let changed = work(&mut state.value);
         let State {
@@ -110,14 +125,21 @@ impl<T: ApplyPending> Shared<T> {
         } = &mut *state;
         // Waiters that were woken earlier and have not read yet do not count here, so the owner is woken beside them: a
         // consumer may be slow, or gone by now, and the work must not depend on it.
-        if !wait_list.notify(changed, wake_list) && value.needs_owner() {
-            match owner {
-                Some(owner) => owner.notify(changed, wake_list),
-                None => value.apply_pending(),
-            }
-        }
+        let deferred = if !value.needs_owner() {
+            wait_list.notify(changed, wake_list);
+            Deferred::Nothing
+        } else if wait_list.notify(changed, wake_list) {
+            Deferred::ToWaiter
+        } else if let Some(owner) = owner {
+            owner.notify(changed, wake_list);
+            Deferred::ToOwner
+        } else {
+            value.apply_pending();
+            Deferred::ToNobody
+        };
         drop(state);
         wake_list.wake();
+        deferred
     }
 
     /// Changes something that only the owner reads, and wakes the owner.

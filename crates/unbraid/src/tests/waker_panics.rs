@@ -148,7 +148,9 @@ fn a_kept_waker_whose_drop_panics_is_released() {
     let wake_list = kept_waker(&shared);
     assert!(!panics(|| drop(wake_list)), "when the writer ends");
     let mut wake_list = kept_waker(&shared);
-    let defer = || shared.defer(&mut wake_list, |_| Interest::ALL);
+    let defer = || {
+        shared.defer(&mut wake_list, |_| Interest::ALL);
+    };
     assert!(!panics(defer), "at the next wake-up");
 }
 

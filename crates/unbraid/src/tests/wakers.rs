@@ -83,7 +83,9 @@ fn a_waker_that_panics_does_not_keep_others_asleep() {
             wait(watcher, waker);
         }
         let woken = catch_unwind(AssertUnwindSafe(|| match round {
-            0 => shared.defer(&mut wake_list, |_| Interest::ALL),
+            0 => {
+                shared.defer(&mut wake_list, |_| Interest::ALL);
+            }
             _ => shared.modify(|_| {}),
         }));
         assert!(woken.is_ok(), "the panic is not the writer's");
