@@ -13,7 +13,7 @@ pub(crate) struct Seen {
     high: Option<u16>,
     /// What only a whole text has brought, while fragments of it may still come.
     ahead: String,
-    /// Whether a whole text has come.
+    /// Whether a complete value has arrived.
     is_complete: bool,
     /// How much of that fragments have repeated. It is removed at the end: each removal would move the rest.
     repeated: usize,
@@ -87,7 +87,7 @@ impl Seen {
         self.checksum.update(text.as_bytes());
     }
 
-    /// Whether a whole text has come, equal to the fragments or not.
+    /// Whether a complete value has arrived, equal to the fragments or not.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete
     }

@@ -27,7 +27,7 @@ struct Reader {
     /// D13: what only complete values have brought of a text, and of a call's arguments.
     ahead: BTreeMap<TextKey, String>,
     calls_ahead: BTreeMap<usize, String>,
-    /// The texts of which a complete value has come.
+    /// The texts of which a complete value has arrived.
     whole: BTreeSet<TextKey>,
     /// The parts that were added, with the number that each of them has here.
     added: BTreeMap<TextKey, i64>,
