@@ -25,7 +25,7 @@ mod seen;
 mod time;
 
 pub(crate) use continuation::{Continuation, Place};
-pub(crate) use identify::{has_type, identify, unsupported};
+pub(crate) use identify::{identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, is_error, raw};
 pub use time::rfc3339;

@@ -159,10 +159,6 @@ fn identify(value: &WireValue) -> Option<&'static str> {
     let WireValue { name, value } = value;
     let has = |key: &str| value.get(key).is_some();
     let kind = value["type"].as_str().unwrap_or(name);
-    // S16: the fields of a ping decide nothing.
-    if matches!(kind, "ping" | "keepalive") && !value["choices"].is_array() {
-        return None;
-    }
     let is_gemini = |value: &Value| {
         ["candidates", "promptFeedback", "usageMetadata"]
             .iter()
@@ -184,6 +180,19 @@ fn identify(value: &WireValue) -> Option<&'static str> {
     let converse = |key: &str| {
         key.starts_with("contentBlock") || key == "messageStart" || key == "messageStop"
     };
+    let has_converse = || {
+        let fields = value.as_object();
+        fields.is_some_and(|fields| fields.keys().any(|key| converse(key)))
+    };
+    // S16: of the fields of a ping, only those decide that no ping has by chance.
+    let is_ping = matches!(kind, "ping" | "keepalive");
+    let is_certain = value["choices"].is_array()
+        || has("candidates")
+        || value["object"] == "response"
+        || has_converse();
+    if is_ping && !is_certain {
+        return None;
+    }
     if value["choices"].is_array() {
         Some("chat")
     } else if kind.starts_with("response.") || value["object"] == "response" {
@@ -201,12 +210,7 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         || (has("created_at") && (has("message") || has("response")))
     {
         Some("ollama")
-    } else if converse(kind)
-        || value
-            .as_object()
-            .is_some_and(|fields| fields.keys().any(|key| converse(key)))
-        || (has("stopReason") && has("output"))
-    {
+    } else if converse(kind) || has_converse() || (has("stopReason") && has("output")) {
         Some("bedrock")
     } else {
         None

@@ -102,8 +102,7 @@
 //!   handles without a runtime; it belongs to `unbraid-core`, whose types are re-exported here.
 //!
 //! Two kinds of actors do the work. The reader actor owns the source, decodes it, and routes the deltas. A choice actor owns
-//! the log of a choice whose consumers do not keep up, and applies what arrives for it; a choice whose consumers wait for each
-//! delta has none. No actor type is part of the API. A panic in one choice ends only that choice, with an actor or without.
+//! the log of a choice whose consumers did not keep up, and applies what arrives for it; most choices never get one. No actor type is part of the API. A panic in one choice ends only that choice, with an actor or without.
 //!
 //! # Ends
 //!

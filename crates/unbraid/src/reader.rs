@@ -101,7 +101,7 @@ pub(crate) struct Reader {
     pipeline: Pipeline<Outbox>,
     config: Arc<Config>,
     completion: Arc<CompletionWriter>,
-    /// The owners of the logs whose choices have no actor yet. However the reader ends, dropping them seals these logs.
+    /// The owners of the logs whose choices have no actor. However the reader ends, dropping them seals these logs.
     owners: Owners,
 }
 

@@ -61,7 +61,7 @@ impl DialectState {
         dialect::is_error(&event)
             || match self {
                 Self::Other { .. } => dialect::identify(&event).is_some(),
-                Self::Unknown | Self::Realtime | Self::Choices => dialect::has_type(&event),
+                Self::Unknown | Self::Realtime | Self::Choices => dialect::is_unmistakable(&event),
             }
     }
 

@@ -24,10 +24,10 @@ pub(crate) struct Anthropic {
     has_head: bool,
     /// The id of the message, by which a start that is repeated after content is recognized.
     id: Option<String>,
-    /// The highest index of the blocks before a start that came after content. One of them that starts again shows that the
-    /// message begins anew, or that another one does.
+    /// The highest index of the blocks that had started before a start that came after content. One of them that starts again
+    /// shows that the message begins anew, or that another one does.
     begun_to: Option<i64>,
-    /// The highest index of a block.
+    /// The highest index of a block that has started.
     last_index: Option<i64>,
     /// Whether a block or a reason came, so that another message is not a repetition (A11).
     has_content: bool,

@@ -32,16 +32,18 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
     }
 }
 
-/// Whether a value has `choices`, or the type of a dialect, which no other value has by chance.
-pub(crate) fn has_type(event: &WireEvent<'_, '_>) -> bool {
+/// Whether a value has a type or a key of a dialect that no other value has by chance.
+pub(crate) fn is_unmistakable(event: &WireEvent<'_, '_>) -> bool {
     let kind = event.kind();
     let kind = kind.as_deref().unwrap_or_default();
     let choices = event.node.get("choices").and_then(Node::as_array);
     choices.is_some()
+        || event.node.get("candidates").is_some()
         || kind.starts_with("response.")
+        || is_text(event.node, "object", "response")
         || is_anthropic(kind, event.node)
         || TYPES.contains(&kind)
-        || is_converse_type(kind)
+        || is_converse(kind, event.node)
 }
 
 /// The format of a value that no dialect reads, by the key that identifies it.

@@ -11,7 +11,7 @@ use super::{ScopedWatcher, check, check_most, run};
 use crate::{
     sync::command_queue::CommandQueue,
     sync::primitives::Arc,
-    sync::shared::{ApplyPending, Shared},
+    sync::shared::{ApplyPending, Pending, Shared},
     sync::wait_list::{Interest, WakeList},
 };
 
@@ -102,8 +102,8 @@ fn a_command_sent_twice_is_received_once_or_twice() {
 }
 
 impl ApplyPending for u8 {
-    fn needs_owner(&self) -> bool {
-        false
+    fn pending(&self) -> Pending {
+        Pending::Nothing
     }
 
     fn apply_pending(&mut self) {}

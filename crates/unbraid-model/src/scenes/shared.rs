@@ -10,7 +10,7 @@ use loom::thread;
 use super::{ScopedWatcher, check, check_most, run};
 use crate::{
     sync::primitives::Arc,
-    sync::shared::{ApplyPending, Shared, Watcher},
+    sync::shared::{ApplyPending, Pending, Shared, Watcher},
     sync::wait_list::{Interest, WakeList},
 };
 
@@ -29,8 +29,12 @@ pub(super) struct Value {
 }
 
 impl ApplyPending for Value {
-    fn needs_owner(&self) -> bool {
-        self.pending > 0 || self.pending_calls > 0
+    fn pending(&self) -> Pending {
+        if self.pending > 0 || self.pending_calls > 0 {
+            Pending::Work
+        } else {
+            Pending::Nothing
+        }
     }
 
     fn apply_pending(&mut self) {

@@ -43,7 +43,8 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 // A11: after content it is another message, unless no other one had started.
                 let is_late = has_content && !has_head && choice.finish_reason.is_none();
                 let own_id = value["message"]["id"].as_str();
-                begun_to = blocks.iter().map(|block| block.index).max();
+                let begun = blocks.iter().filter(|block| !block.is_headless);
+                begun_to = begun.map(|block| block.index).max();
                 if started && !is_late {
                     let is_same = own_id.is_some() && own_id == id;
                     if has_content && (!is_same || choice.finish_reason.is_some()) {

@@ -151,6 +151,7 @@ impl Event {
                 chunk["choices"].is_array()
                     || chunk.get("error").is_some_and(fault::is_present)
                     || chunk["object"] == "error"
+                    || chunk["type"] == "error"
             }
             Frame::Done | Frame::Error(_) => true,
             Frame::Lost | Frame::Refused => false,

@@ -15,7 +15,10 @@ use unbraid_core::{
 use super::{choice_actor::ChoiceActor, numbering::Numbering, owners::Owners, start_now};
 use crate::{
     state::{
-        batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
+        batch::Batch,
+        choice_log::{ChoiceLog, FirstDelta},
+        completion::CompletionWriter,
+        log_owner::LogOwner,
     },
     sync::{
         shared::Deferred,
@@ -319,10 +322,16 @@ impl ChoiceRoute {
     fn delta(&mut self, delta: Delta<'_>, position: Position) {
         if let Delta::Text(text) = delta
             && !self.has_work()
-            && let Some(changed) = self.log.apply_first(text, position)
         {
-            self.applied = changed;
-            return;
+            match self.log.apply_first(text, position) {
+                FirstDelta::Applied(changed) => {
+                    self.applied = changed;
+                    return;
+                }
+                // If nobody takes the batch, it is the last copy that the reader makes.
+                FirstDelta::Copies => self.unattended = UNATTENDED,
+                FirstDelta::Left => {}
+            }
         }
         self.batch.push_delta(delta, position);
     }

@@ -1,7 +1,7 @@
 //! The log of one choice: a transcript that any number of cursors read, and a batch that the reader has appended to it.
 //!
-//! An appended batch is stored beside the transcript, and the next task that takes the lock applies it: a waiting consumer, or
-//! the choice's actor if there is none. So a delta reaches its consumer with one wake-up, and no cursor ever reads a
+//! An appended batch is stored beside the transcript, and the next task that takes the lock applies it: a waiting consumer,
+//! or the choice's actor if there is none, or the reader itself if there is no actor either. So a delta reaches its consumer with one wake-up, and no cursor ever reads a
 //! transcript that lags behind the log.
 
 use std::{
@@ -19,7 +19,7 @@ use unbraid_core::{
 
 use super::{batch::Batch, shared_transcript::SharedTranscript};
 use crate::sync::{
-    shared::{ApplyPending, Deferred, Read, Shared},
+    shared::{ApplyPending, Deferred, Pending, Read, Shared},
     wait_list::{Interest, WakeList},
 };
 
@@ -101,12 +101,13 @@ impl LogState {
         }
     }
 
-    /// Applies a delta that nothing precedes, and returns what it changes.
-    fn apply_first(&mut self, delta: &TextDelta<'_>, position: Position) -> Option<Interest> {
-        // The reader must not spend its time on a copy of the whole transcript.
-        let is_copied = self.transcript.is_copied_by_a_write();
-        if !self.batch.is_empty() || !delta.extras.is_empty() || is_copied {
-            return None;
+    /// Applies a delta that nothing precedes.
+    fn apply_first(&mut self, delta: &TextDelta<'_>, position: Position) -> FirstDelta {
+        if !self.batch.is_empty() || !delta.extras.is_empty() {
+            return FirstDelta::Left;
+        }
+        if self.transcript.is_copied_by_a_write() {
+            return FirstDelta::Copies;
         }
         self.transcript.prefetch();
         let changes = self.changes_of_text(delta.text_kind, delta.role);
@@ -117,7 +118,7 @@ impl LogState {
         });
         // After a panic of the machine the choice has its end.
         let ended = self.transcript.end().is_some();
-        Some(if ended { Interest::ALL } else { changes })
+        FirstDelta::Applied(if ended { Interest::ALL } else { changes })
     }
 
     /// Stores a batch, and returns what it will change.
@@ -270,8 +271,14 @@ impl LogState {
 
 impl ApplyPending for LogState {
     #[inline]
-    fn needs_owner(&self) -> bool {
-        !self.batch.is_empty() || !self.is_open()
+    fn pending(&self) -> Pending {
+        if !self.batch.is_empty() {
+            Pending::Work
+        } else if self.is_open() {
+            Pending::Nothing
+        } else {
+            Pending::End
+        }
     }
 
     #[inline]
@@ -280,6 +287,17 @@ impl ApplyPending for LogState {
             self.apply_batch();
         }
     }
+}
+
+/// What became of the first delta of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstDelta {
+    /// It was applied, and changed this.
+    Applied(Interest),
+    /// It has to be part of a batch: another one precedes it, or it is more than a piece of text.
+    Left,
+    /// The same, because a snapshot lives: the next write copies the whole transcript.
+    Copies,
 }
 
 /// The log of a choice; a clone is the same log.
@@ -355,16 +373,10 @@ impl ChoiceLog {
         self.change_silently(|state| state.write(position, work));
     }
 
-    /// Applies a delta without waking anyone, and returns what it changes. `None` if the log has a batch that must be applied first, if
-    /// the delta is more than a piece of text, or if a snapshot lives, so that the transcript would be copied.
-    ///
-    /// The caller passes the result to the next [`append`](Self::append).
+    /// Applies a delta without waking anyone, if that takes little time. The caller passes what it changes to the next
+    /// [`append`](Self::append).
     #[inline]
-    pub(crate) fn apply_first(
-        &self,
-        delta: &TextDelta<'_>,
-        position: Position,
-    ) -> Option<Interest> {
+    pub(crate) fn apply_first(&self, delta: &TextDelta<'_>, position: Position) -> FirstDelta {
         self.change_silently(|state| state.apply_first(delta, position))
     }
 

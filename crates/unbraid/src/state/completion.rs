@@ -10,7 +10,7 @@ use super::{
     merged::{Closed, SourceState, Sources},
     tokenizer::TokenizerSelector,
 };
-use crate::sync::shared::{ApplyPending, Shared};
+use crate::sync::shared::{ApplyPending, Pending, Shared};
 
 /// What the root handles read.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub(crate) struct CompletionState {
 }
 
 impl ApplyPending for CompletionState {
-    fn needs_owner(&self) -> bool {
-        false
+    fn pending(&self) -> Pending {
+        Pending::Nothing
     }
 
     /// Nothing is ever deferred: a reader publishes far less often than it appends to a choice.

@@ -22,11 +22,21 @@ use super::{
 
 /// A value that may hold work that a writer has deferred.
 pub(crate) trait ApplyPending {
-    /// Whether the owner has something to do that no reader does for it: to apply deferred work, or to end.
-    fn needs_owner(&self) -> bool;
+    /// What is left to do.
+    fn pending(&self) -> Pending;
 
     /// Applies it.
     fn apply_pending(&mut self);
+}
+
+/// What is left to do with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Nothing,
+    /// Deferred work, which any task that takes the lock applies.
+    Work,
+    /// The owner has to learn that nothing will be deferred any more.
+    End,
 }
 
 /// To whom work was deferred.
@@ -125,17 +135,22 @@ impl<T: ApplyPending> Shared<T> {
         } = &mut *state;
         // Waiters that were woken earlier and have not read yet do not count here, so the owner is woken beside them: a
         // consumer may be slow, or gone by now, and the work must not depend on it.
-        let deferred = if !value.needs_owner() {
-            wait_list.notify(changed, wake_list);
-            Deferred::Nothing
-        } else if wait_list.notify(changed, wake_list) {
-            Deferred::ToWaiter
-        } else if let Some(owner) = owner {
-            owner.notify(changed, wake_list);
-            Deferred::ToOwner
-        } else {
-            value.apply_pending();
-            Deferred::ToNobody
+        let is_noticed = wait_list.notify(changed, wake_list);
+        let deferred = match (value.pending(), owner) {
+            (Pending::End, Some(owner)) => {
+                owner.notify(changed, wake_list);
+                Deferred::Nothing
+            }
+            (Pending::Nothing | Pending::End, _) => Deferred::Nothing,
+            (Pending::Work, _) if is_noticed => Deferred::ToWaiter,
+            (Pending::Work, Some(owner)) => {
+                owner.notify(changed, wake_list);
+                Deferred::ToOwner
+            }
+            (Pending::Work, None) => {
+                value.apply_pending();
+                Deferred::ToNobody
+            }
         };
         drop(state);
         wake_list.wake();

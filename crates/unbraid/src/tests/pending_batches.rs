@@ -16,7 +16,10 @@ use unbraid_testkit::script::{DONE, Step, bytes, content, finish};
 use super::{all_choices, outcome, read, soon};
 use crate::{
     Choice, Content,
-    state::{batch::Batch, choice_log::ChoiceLog},
+    state::{
+        batch::Batch,
+        choice_log::{ChoiceLog, FirstDelta},
+    },
     sync::{
         shared::Watcher,
         wait_list::{Interest, WakeList},
@@ -238,8 +241,8 @@ async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
         Instant::now(),
     );
     let apply = |text| log.apply_first(&text_delta(text), Position::default());
-    assert_eq!(apply("a"), Some(Interest::ALL), "the choice starts");
-    assert_eq!(apply("b"), Some(Interest::TEXT));
+    assert_eq!(apply("a"), FirstDelta::Applied(Interest::ALL));
+    assert_eq!(apply("b"), FirstDelta::Applied(Interest::TEXT));
     // A batch is kept as long as a consumer waits that will apply it.
     let mut watcher = Watcher::new(&log);
     let waits = watcher.poll(&Context::from_waker(Waker::noop()), |_| Poll::<()>::Pending);
@@ -247,17 +250,17 @@ async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
     let mut batch = Batch::default();
     batch.push_delta(Delta::Text(&text_delta("c")), Position::default());
     log.append(Interest::NONE, &mut batch, &mut WakeList::default());
-    assert_eq!(apply("d"), None);
+    assert_eq!(apply("d"), FirstDelta::Left);
     assert_eq!(
         log.read(|state| state.transcript.content().collect::<String>()),
         "abc"
     );
-    assert_eq!(apply("d"), Some(Interest::TEXT), "it was applied meanwhile");
+    assert_eq!(apply("d"), FirstDelta::Applied(Interest::TEXT));
     // The reader does not copy a transcript that a snapshot shares.
     let snapshot = log.modify(|state| state.transcript.snapshot());
-    assert_eq!(apply("e"), None);
+    assert_eq!(apply("e"), FirstDelta::Copies);
     drop(snapshot);
-    assert_eq!(apply("e"), Some(Interest::TEXT));
+    assert_eq!(apply("e"), FirstDelta::Applied(Interest::TEXT));
 }
 
 #[tokio::test(start_paused = true)]
@@ -288,7 +291,16 @@ async fn a_panic_of_the_machine_in_the_reader_ends_the_owner_at_once() {
     let owner = tokio::spawn(async move { owned.apply_until_complete().await });
     tokio::task::yield_now().await;
     let panics = text_delta(crate::state::batch::PANIC);
-    let applied = log.apply_first(&panics, Position::default()).unwrap();
-    log.append(applied, &mut Batch::default(), &mut WakeList::default());
+    // A reader that waits is no reason to leave the owner asleep.
+    let mut watcher = Watcher::new(&log);
+    let waits = watcher.poll(&Context::from_waker(Waker::noop()), |_| Poll::<()>::Pending);
+    assert!(waits.is_pending());
+    let applied = log.apply_first(&panics, Position::default());
+    assert_eq!(applied, FirstDelta::Applied(Interest::ALL));
+    log.append(
+        Interest::ALL,
+        &mut Batch::default(),
+        &mut WakeList::default(),
+    );
     soon(owner).await.unwrap(); // although nothing is pending
 }

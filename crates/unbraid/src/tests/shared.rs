@@ -11,14 +11,14 @@ use std::{
 use futures::FutureExt;
 
 use crate::{
-    sync::shared::{ApplyPending, Read, Shared, Watcher},
+    sync::shared::{ApplyPending, Pending, Read, Shared, Watcher},
     sync::wait_list::{Interest, WakeList},
 };
 
 impl ApplyPending for u8 {
     /// A task has to be woken for whatever the tests defer.
-    fn needs_owner(&self) -> bool {
-        true
+    fn pending(&self) -> Pending {
+        Pending::Work
     }
 
     fn apply_pending(&mut self) {}

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     CompletionKind, ToolCallUpdate, Update,
-    chunk::{Chunk, Element, ReasoningOrigin, is_start_of_alphabet},
+    chunk::{Chunk, Element, ReasoningOrigin},
     config::default_reasoning_keys,
     decode::{json_bytes::string, scan},
     text_delta::{DeltaKind, Extras},
@@ -408,17 +408,10 @@ fn add_padding(
     if let Some(span) = padding_span(text, PADDING).filter(|_| !is_inside(PADDING)) {
         add(Slot::Padding, span);
     }
-    // A `p` with another value is a field.
-    let is_field = escaped.extra.iter().any(|(key, _)| key == "p");
-    if let Some((start, end)) = padding_span(text, ALPHABET)
-        && !learned.is_strict
-        && !is_field
-        && !is_inside(ALPHABET)
-        && text
-            .get(start..end)
-            .is_some_and(|p| is_start_of_alphabet(p.as_bytes()))
+    if escaped.has_alphabet
+        && let Some(span) = padding_span(text, ALPHABET).filter(|_| !is_inside(ALPHABET))
     {
-        add(Slot::Alphabet, (start, end));
+        add(Slot::Alphabet, span);
     }
 }
 

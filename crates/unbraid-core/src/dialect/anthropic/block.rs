@@ -25,6 +25,7 @@ impl Anthropic {
         if self.begun_to.is_some_and(|last| index <= last) {
             return self.second_message(output);
         }
+        self.last_index = self.last_index.max(Some(index));
         let kind = text(block, "type");
         if kind.as_deref() == Some("tool_use") && self.call_restart(index, block, output) {
             return;
@@ -196,7 +197,6 @@ impl Anthropic {
     }
 
     fn insert(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
-        self.last_index = self.last_index.max(Some(index));
         if let Some((oldest, block)) = self.blocks.insert(index, block) {
             self.close(oldest, block, output);
         }

@@ -124,7 +124,8 @@ impl Bedrock {
     ) -> Option<Call> {
         let id = text(delta, "toolUseId");
         let stopped = self.blocks.stopped_call(index);
-        let is_other = id.is_some() && stopped.is_some_and(|call| !call.has_start(id.as_deref()));
+        let is_other =
+            stopped.is_some_and(|call| id.as_deref().is_some_and(|id| call.has_other_id(id)));
         if !is_other && let Some(stopped) = self.blocks.take_stopped(index) {
             return self.calls.reopen(stopped, output);
         }

@@ -215,12 +215,6 @@ impl Responses {
         Some(item)
     }
 
-    /// The item of an event, if it is open.
-    pub(super) fn known_item(&mut self, key: &Key<'_>, kind: &ItemKind) -> Option<&mut Item> {
-        let at = self.find(key, kind)?;
-        self.items.get_mut(at)
-    }
-
     /// Notes that a complete value has brought a part of the text of an item, or of its arguments.
     pub(super) fn note_ahead(&mut self, ordinal: u64, text: Option<(Lane, i64)>) {
         if let Some(before) = self.ahead.replace(ordinal) {

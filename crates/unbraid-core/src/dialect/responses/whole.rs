@@ -125,7 +125,7 @@ impl Responses {
 
     pub(super) fn part_added(&mut self, event: &Node<'_>) {
         if let Some((lane, kind)) = event.get("part").and_then(lane_of)
-            && let Some(item) = self.known_item(&Key::of_event(event), &ItemKind::of_lane(lane))
+            && let Some(item) = self.item(&Key::of_event(event), ItemKind::of_lane(lane))
         {
             item.add_part(lane, kind, part_of(event));
         }

@@ -30,7 +30,9 @@ impl Reader {
         let mut added = self.added.iter().filter(|(key, _)| of_lane(key));
         let is_known = added.any(|(_, known)| *known == number);
         let is_again = is_known && self.whole.contains(&(at, lane, number));
-        let next = self.whole.iter().filter(of_lane).map(|key| key.2 + 1).max();
+        let texts = self.pieces.iter().map(|(key, _)| key);
+        let own = texts.chain(&self.whole).filter(of_lane);
+        let next = own.map(|key| key.2.saturating_add(1)).max();
         let number = next.filter(|_| is_again).unwrap_or(number);
         self.added.insert((at, lane, part), number);
     }
