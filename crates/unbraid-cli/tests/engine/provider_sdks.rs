@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 61] = [
+const DIFFERENT: [(&str, &str); 64] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -93,6 +93,10 @@ const DIFFERENT: [(&str, &str); 61] = [
         "a second start of a call is another call",
     ),
     (
+        "anthropic/proxy-a08-a11-starts-after-the-first-delta",
+        "a delta before the start of the message is lost",
+    ),
+    (
         "cohere/cohere-h07-cut",
         "arguments that were cut are not JSON",
     ),
@@ -153,6 +157,10 @@ const DIFFERENT: [(&str, &str); 61] = [
     (
         "gemini/vertex-g09-pieces-out-of-order",
         "streamed arguments are dropped",
+    ),
+    (
+        "gemini/proxy-s16-ping-that-names-the-first-chunk",
+        "an event with a name is raised",
     ),
     ("ollama/ollama-generate", "the chat method needs a message"),
     ("ollama/ollama-o01-lines", "an empty line is raised"),
@@ -238,6 +246,10 @@ const DIFFERENT: [(&str, &str); 61] = [
     (
         "responses/proxy-d13-fragments-beyond-whole-values",
         "an item without its end",
+    ),
+    (
+        "responses/gateway-p07-d13-part-numbers-used-again",
+        "text without deltas",
     ),
 ];
 
