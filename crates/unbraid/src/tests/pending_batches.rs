@@ -291,7 +291,7 @@ async fn a_panic_of_the_machine_in_the_reader_ends_the_owner_at_once() {
     let owner = tokio::spawn(async move { owned.apply_until_complete().await });
     tokio::task::yield_now().await;
     let panics = text_delta(crate::state::batch::PANIC);
-    // A reader that waits is no reason to leave the owner asleep.
+    // A waiting reader must not leave the owner asleep.
     let mut watcher = Watcher::new(&log);
     let waits = watcher.poll(&Context::from_waker(Waker::noop()), |_| Poll::<()>::Pending);
     assert!(waits.is_pending());
