@@ -3,7 +3,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use unbraid_adversarial::{mutate::Mutator, targets::TARGETS};
+use unbraid_adversarial::{
+    mutate::Mutator,
+    targets::{TARGETS, compare},
+};
 
 /// The number of inputs for each target; `UNBRAID_INPUTS` overrides it.
 const INPUTS: u64 = 100_000;
@@ -41,6 +44,21 @@ fn frames_do_not_depend_on_the_reads() {
 #[test]
 fn all_decode_paths_agree() {
     check("decode");
+}
+
+/// Found by a fuzzer: the parser for other dialects than chat accepts what `serde_json` refuses.
+#[test]
+fn control_characters_of_another_dialect_may_be_part_of_a_template() {
+    let delta = "{\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":0,\"a\u{11}b\":0,\"item_id\":\"m\",\"delta\":\"a\"}";
+    let events = [
+        "{\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"id\":\"m\",\"type\":\"message\"}}",
+        delta,
+        delta,
+        delta,
+    ];
+    let events = events.map(str::as_bytes);
+    let hits = compare(&events, false);
+    assert!(hits.templates.contains(&true));
 }
 
 #[test]

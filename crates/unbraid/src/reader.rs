@@ -5,6 +5,7 @@
 
 mod actor;
 mod choice_actor;
+mod choice_route;
 mod clock;
 mod commands;
 mod deliver;

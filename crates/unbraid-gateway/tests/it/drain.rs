@@ -31,6 +31,26 @@ async fn stops_soon(gateway: &TestGateway) {
     );
 }
 
+/// The task that drives a connection over HTTP/2.
+type Driver = tokio::task::JoinHandle<Result<(), h2::Error>>;
+
+/// A connection over HTTP/2, and the task that drives it.
+async fn connect(gateway: &TestGateway) -> (SendRequest<Bytes>, Driver) {
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    let connection = tokio::spawn(connection);
+    (client.ready().await.unwrap(), connection)
+}
+
+/// Starts to drain, and waits until the gateway accepts no more connections.
+async fn drain(gateway: &mut TestGateway) {
+    gateway.drain();
+    eventually("new connections are refused", async || {
+        TcpStream::connect(gateway.address).await.is_err()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn half_a_head_does_not_delay_the_exit() {
     let (upstream, _gate) = gated().await;
@@ -76,17 +96,10 @@ async fn rest(response: &mut http::Response<h2::RecvStream>) -> String {
 async fn over_http2_new_posts_are_refused_while_the_connection_has_an_answer() {
     let (upstream, gate) = gated().await;
     let mut gateway = start(&upstream).await;
-    let socket = TcpStream::connect(gateway.address).await.unwrap();
-    let (client, connection) = h2::client::handshake(socket).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let mut client = client.ready().await.unwrap();
+    let (mut client, connection) = connect(&gateway).await;
     let mut running = post(&mut client).await;
     assert_eq!(running.status(), 200);
-    gateway.drain();
-    eventually("new connections are refused", async || {
-        TcpStream::connect(gateway.address).await.is_err()
-    })
-    .await;
+    drain(&mut gateway).await;
     // There was no GOAWAY: a client of h2 for Python would fail the running answer.
     let mut client = client.ready().await.unwrap();
     let refused = post(&mut client).await;
@@ -105,19 +118,12 @@ async fn over_http2_new_posts_are_refused_while_the_connection_has_an_answer() {
 async fn over_http2_a_view_that_is_opened_during_a_drain_has_what_is_ready() {
     let (upstream, gate) = gated().await;
     let mut gateway = start(&upstream).await;
-    let socket = TcpStream::connect(gateway.address).await.unwrap();
-    let (client, connection) = h2::client::handshake(socket).await.unwrap();
-    tokio::spawn(connection);
-    let mut client = client.ready().await.unwrap();
+    let (mut client, _connection) = connect(&gateway).await;
     let mut running = post(&mut client).await;
     soon(running.body_mut().data()).await.unwrap();
     let id = running.headers()["x-stream-id"].to_str().unwrap();
     let uri = format!("http://localhost/v1/streams/{id}/events");
-    gateway.drain();
-    eventually("new connections are refused", async || {
-        TcpStream::connect(gateway.address).await.is_err()
-    })
-    .await;
+    drain(&mut gateway).await;
     for (after, events) in [(0, 1), (1, 0)] {
         let mut client = client.clone().ready().await.unwrap();
         let get = http::Request::get(&uri).header("last-event-id", after);
@@ -136,10 +142,7 @@ async fn over_http2_a_view_that_is_opened_during_a_drain_has_what_is_ready() {
 async fn a_busy_http2_connection_does_not_delay_the_exit() {
     let (upstream, gate) = gated().await;
     let mut gateway = start(&upstream).await;
-    let socket = TcpStream::connect(gateway.address).await.unwrap();
-    let (client, connection) = h2::client::handshake(socket).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let mut client = client.ready().await.unwrap();
+    let (mut client, connection) = connect(&gateway).await;
     let _running = post(&mut client).await;
     let busy = tokio::spawn(async move {
         // Until the GOAWAY.
@@ -152,11 +155,7 @@ async fn a_busy_http2_connection_does_not_delay_the_exit() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
-    gateway.drain();
-    eventually("new connections are refused", async || {
-        TcpStream::connect(gateway.address).await.is_err()
-    })
-    .await;
+    drain(&mut gateway).await;
     assert!(!connection.is_finished(), "the answer continues");
     gate.add_permits(1);
     soon(busy).await.unwrap().unwrap();

@@ -32,6 +32,8 @@ impl ApplyPending for Value {
     fn pending(&self) -> Pending {
         if self.pending > 0 || self.pending_calls > 0 {
             Pending::Work
+        } else if self.sealed {
+            Pending::End
         } else {
             Pending::Nothing
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ractor::{ActorCell, ActorRuntime, concurrency::JoinHandle};
+use ractor::ActorCell;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use unbraid_core::{
@@ -12,13 +12,14 @@ use unbraid_core::{
     internal::{ChoiceSink, Delta, prefetch},
 };
 
-use super::{choice_actor::ChoiceActor, numbering::Numbering, owners::Owners, start_now};
+use super::{
+    choice_route::{ChoiceRoute, RouteEnd, Stage},
+    numbering::Numbering,
+    owners::Owners,
+};
 use crate::{
     state::{
-        batch::Batch,
-        choice_log::{ChoiceLog, FirstDelta},
-        completion::CompletionWriter,
-        log_owner::LogOwner,
+        batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
     },
     sync::{
         shared::Deferred,
@@ -34,8 +35,7 @@ pub(crate) struct Outbox {
     started: Instant,
     /// The usage of the last event that has it, which is that of the whole stream, unless that is the only source.
     usage: Option<Box<Usage>>,
-    /// The slots with something that was not delivered or announced, those whose choice is still to be announced, and those whose actor is still to be
-    /// started.
+    /// The slots with undelivered work, those whose choice is still to be announced, and those whose actor is still to be started.
     undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.
     events: Vec<Sequenced>,
@@ -43,57 +43,11 @@ pub(crate) struct Outbox {
     routes: Vec<ChoiceRoute>,
 }
 
-/// The route to one choice.
-#[derive(Debug)]
-struct ChoiceRoute {
-    /// The index within the source. That within the completion is the log's.
-    source_index: ChoiceIndex,
-    log: ChoiceLog,
-    stage: Stage,
-    end: RouteEnd,
-    /// What the delta that was applied since the last delivery has changed.
-    applied: Interest,
-    /// What has arrived since the last delivery.
-    batch: Batch,
-    /// The wakers of the last delivery, which the next one most likely wakes again.
-    wake_list: WakeList,
-    /// How many batches in succession found no waiter, and no actor either.
-    unattended: u8,
-    actor: Option<JoinHandle<()>>,
-}
-
-/// How many batches of a choice the reader applies itself, one after the other, before the choice gets an actor
-/// (docs/design/023). Starting one costs as much as applying some ten deltas, and it needs 6 kB.
-const UNATTENDED: u8 = 4;
-
-/// How far a choice is known outside of the reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Handles cannot find the choice. Nobody else reads its log, so what arrives is applied at once.
-    New,
-    /// The reader owns the log. The choice's actor is started once [`UNATTENDED`] batches in succession have found nobody who would
-    /// apply them, and the reader has an actor itself.
-    Announced,
-    /// The choice actor owns the log, unless it did not start.
-    Started,
-}
-
 /// Where the next work for a choice goes.
 enum Target<'r> {
     /// The log of a choice that is not announced yet.
     Log(&'r ChoiceLog),
     Route(&'r mut ChoiceRoute),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RouteEnd {
-    Open,
-    /// The choice has its end. A choice that was cut by its own limit is among these: its error is not the stream's.
-    Ended,
-    /// The choice ended with an error that the stream reports.
-    Failed,
-    /// The caller cancelled the choice.
-    Cancelled,
 }
 
 impl Outbox {
@@ -311,65 +265,6 @@ impl Outbox {
     }
 }
 
-impl ChoiceRoute {
-    /// Whether anything has arrived since the last delivery.
-    fn has_work(&self) -> bool {
-        self.applied != Interest::NONE || !self.batch.is_empty()
-    }
-
-    /// The first delta of a read is applied at once. Many servers send one event at a time, and then nothing is copied into a
-    /// batch, nor out of it.
-    fn delta(&mut self, delta: Delta<'_>, position: Position) {
-        if let Delta::Text(text) = delta
-            && !self.has_work()
-        {
-            match self.log.apply_first(text, position) {
-                FirstDelta::Applied(changed) => {
-                    self.applied = changed;
-                    return;
-                }
-                // If nobody takes the batch, it is the last copy that the reader makes.
-                FirstDelta::Copies => self.unattended = UNATTENDED,
-                FirstDelta::Left => {}
-            }
-        }
-        self.batch.push_delta(delta, position);
-    }
-
-    fn deliver(
-        &mut self,
-        append: impl FnOnce(&ChoiceLog, Interest, &mut Batch, &mut WakeList) -> Deferred,
-    ) {
-        let applied = std::mem::replace(&mut self.applied, Interest::NONE);
-        self.unattended = match append(&self.log, applied, &mut self.batch, &mut self.wake_list) {
-            // A delta that was applied at once says nothing about the consumers.
-            Deferred::Nothing => self.unattended,
-            Deferred::ToNobody => self.unattended.saturating_add(1),
-            Deferred::ToWaiter | Deferred::ToOwner => 0,
-        };
-        if self.end != RouteEnd::Open {
-            // Nobody waits for more of the choice, and a kept waker would outlive a cursor that is dropped now.
-            self.wake_list = WakeList::default();
-        }
-    }
-
-    /// Whether nobody keeps up with what arrives, so that an actor has to.
-    fn needs_actor(&self) -> bool {
-        self.unattended >= UNATTENDED && self.end == RouteEnd::Open
-    }
-
-    fn start_actor(&mut self, owner: LogOwner, supervisor: &ActorCell) {
-        let actor = ChoiceActor::new(owner);
-        let started = start_now(ActorRuntime::spawn_linked(
-            None,
-            actor,
-            (),
-            supervisor.clone(),
-        ));
-        self.actor = started.map(|(_, handle)| handle);
-    }
-}
-
 impl ChoiceSink for Outbox {
     fn open(&mut self, slot: usize, source_index: ChoiceIndex, kind: CompletionKind) {
         if self.routes.is_empty() {
@@ -379,17 +274,8 @@ impl ChoiceSink for Outbox {
             self.routes.reserve_exact(expected as usize);
         }
         let index = self.numbering.assign(source_index);
-        self.routes.push(ChoiceRoute {
-            source_index,
-            log: ChoiceLog::new(index, kind, &self.config, self.started),
-            stage: Stage::New,
-            end: RouteEnd::Open,
-            applied: Interest::NONE,
-            batch: Batch::default(),
-            wake_list: WakeList::default(),
-            unattended: 0,
-            actor: None,
-        });
+        let log = ChoiceLog::new(index, kind, &self.config, self.started);
+        self.routes.push(ChoiceRoute::new(source_index, log));
         self.undelivered.push(slot); // until it is announced
     }
 

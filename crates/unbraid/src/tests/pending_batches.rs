@@ -227,19 +227,19 @@ async fn a_read_that_brings_two_texts_wakes_the_waiters_of_both() {
     futures::future::join(texts, fragments).await;
 }
 
+fn new_log() -> ChoiceLog {
+    let config = Arc::new(Config::default());
+    let kind = CompletionKind::Chat;
+    ChoiceLog::new(ChoiceIndex(0), kind, &config, Instant::now())
+}
+
 fn text_delta(text: &str) -> TextDelta<'_> {
     TextDelta::new(EventIndex(0), ChoiceIndex(0), DeltaKind::Content, text)
 }
 
 #[tokio::test]
 async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
-    let config = Arc::new(Config::default());
-    let log = ChoiceLog::new(
-        ChoiceIndex(0),
-        CompletionKind::Chat,
-        &config,
-        Instant::now(),
-    );
+    let log = new_log();
     let apply = |text| log.apply_first(&text_delta(text), Position::default());
     assert_eq!(apply("a"), FirstDelta::Applied(Interest::ALL));
     assert_eq!(apply("b"), FirstDelta::Applied(Interest::TEXT));
@@ -280,13 +280,7 @@ async fn a_panic_of_the_machine_in_the_reader_wakes_every_waiter() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_machine_in_the_reader_ends_the_owner_at_once() {
-    let config = Arc::new(Config::default());
-    let log = ChoiceLog::new(
-        ChoiceIndex(0),
-        CompletionKind::Chat,
-        &config,
-        Instant::now(),
-    );
+    let log = new_log();
     let owned = log.clone();
     let owner = tokio::spawn(async move { owned.apply_until_complete().await });
     tokio::task::yield_now().await;
