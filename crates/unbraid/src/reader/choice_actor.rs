@@ -2,8 +2,10 @@
 //!
 //! It works from its start to its end, and receives no message. Its work arrives through the log.
 
-use ractor::{ActorProcessingErr, ActorRef};
+use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime};
+use tokio::task::JoinHandle;
 
+use super::start_now;
 use crate::state::log_owner::LogOwner;
 
 /// The owner is a field and not the actor's `State`, because the state of a killed actor is mailed to its supervisor. That is
@@ -12,8 +14,16 @@ use crate::state::log_owner::LogOwner;
 pub(super) struct ChoiceActor(LogOwner);
 
 impl ChoiceActor {
-    pub(super) fn new(owner: LogOwner) -> Self {
-        Self(owner)
+    /// Starts the actor that owns a log from now on. `None`, and the log is sealed, if it does not start.
+    pub(super) fn start(owner: LogOwner, supervisor: &ActorCell) -> Option<JoinHandle<()>> {
+        let supervisor = supervisor.clone();
+        let started = start_now(ActorRuntime::spawn_linked(
+            None,
+            Self(owner),
+            (),
+            supervisor,
+        ));
+        started.map(|(_, handle)| handle)
     }
 }
 

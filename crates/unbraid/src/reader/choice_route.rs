@@ -1,14 +1,12 @@
 //! The route to one choice: what has arrived for it since the last delivery, and who owns its log.
 
-use ractor::{ActorCell, ActorRuntime, concurrency::JoinHandle};
+use tokio::task::JoinHandle;
 use unbraid_core::{ChoiceIndex, Position, internal::Delta};
 
-use super::{choice_actor::ChoiceActor, start_now};
 use crate::{
     state::{
         batch::Batch,
         choice_log::{ChoiceLog, FirstDelta},
-        log_owner::LogOwner,
     },
     sync::{
         shared::Deferred,
@@ -124,16 +122,5 @@ impl ChoiceRoute {
     /// Whether nobody keeps up with what arrives, so that an actor has to.
     pub(super) fn needs_actor(&self) -> bool {
         self.unattended >= UNATTENDED && self.end == RouteEnd::Open
-    }
-
-    pub(super) fn start_actor(&mut self, owner: LogOwner, supervisor: &ActorCell) {
-        let actor = ChoiceActor::new(owner);
-        let started = start_now(ActorRuntime::spawn_linked(
-            None,
-            actor,
-            (),
-            supervisor.clone(),
-        ));
-        self.actor = started.map(|(_, handle)| handle);
     }
 }

@@ -13,6 +13,7 @@ use unbraid_core::{
 };
 
 use super::{
+    choice_actor::ChoiceActor,
     choice_route::{ChoiceRoute, RouteEnd, Stage},
     numbering::Numbering,
     owners::Owners,
@@ -241,7 +242,7 @@ impl Outbox {
             {
                 route.stage = Stage::Started;
                 // If the actor does not start, the dropped owner seals the log.
-                route.start_actor(owner, supervisor);
+                route.actor = ChoiceActor::start(owner, supervisor);
             }
         }
         new
