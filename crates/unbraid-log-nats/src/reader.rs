@@ -3,7 +3,7 @@
 //! The server sends a copy of each stored message to a subject without storage (`republish`). A reader subscribes to it,
 //! and reads what it has missed from the stream: so a followed stream costs the server one subscription, and no consumer.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{cmp::Ordering, collections::VecDeque, sync::Arc, time::Duration};
 
 use async_nats::Subscriber;
 use futures::{
@@ -153,6 +153,7 @@ impl Reader {
         }
         self.epoch = self.link.borrow_and_update().epoch;
         (self.replayed, self.batches) = (0, None);
+        self.discard_live();
         if self.live.is_none() {
             let subject = self.log.names.live(&self.id);
             let subscribed = self.log.api.client().subscribe(subject).await;
@@ -183,6 +184,18 @@ impl Reader {
             self.phase = Phase::Replay;
         }
         Ok(())
+    }
+
+    /// Discards the copies that have arrived. They may be of messages that the server has lost, and whose numbers it uses again;
+    /// what is still stored is read from the stream.
+    fn discard_live(&mut self) {
+        while let Some(live) = &mut self.live
+            && let Some(message) = unconstrained(live.next()).now_or_never()
+        {
+            if message.is_none() {
+                self.live = None;
+            }
+        }
     }
 
     /// Finds the place of the cursor. `None` if there is no such stream.
@@ -276,10 +289,7 @@ impl Reader {
                         return Ok(());
                     }
                     _changed = self.link.changed() => return Ok(()),
-                    () = sleep_until(self.check) => {
-                        self.phase = Phase::Replay;
-                        return Ok(());
-                    }
+                    () = sleep_until(self.check) => return self.compare_end().await,
                 }
             }
         };
@@ -296,6 +306,19 @@ impl Reader {
         } else if arrived.sequence > self.position {
             self.phase = Phase::Replay;
         }
+        Ok(())
+    }
+
+    /// Reads what a full subscription has dropped, if it has. A log whose end lies before the position is another one.
+    async fn compare_end(&mut self) -> Result<(), LogError> {
+        self.check = Instant::now() + CHECK;
+        let last = within(self.log.stored_tail(&self.id)).await?;
+        let end = last.map_or(0, |stored| stored.sequence);
+        self.phase = match end.cmp(&self.position) {
+            Ordering::Less => Phase::Locate,
+            Ordering::Equal => Phase::Follow,
+            Ordering::Greater => Phase::Replay,
+        };
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
 use tokio::time::{Instant, sleep, timeout};
-use unbraid_log::{Appended, End, LogStore, Seq, StreamEnd};
+use unbraid_log::{Appended, End, LogError, LogStore, Seq, StreamEnd};
 
 use crate::support::{connect, meta, new_id, record, server};
 
@@ -163,4 +163,51 @@ async fn a_forged_copy_reaches_no_reader() {
     );
     assert_eq!(writer.append(&record(1, 1)).await, Ok(Appended::New));
     assert_eq!(records.next().await.unwrap().unwrap().last(), Seq(1));
+}
+
+/// The copies of messages that a server has lost wait in the reader's subscription, and have the numbers of those that replace
+/// them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_emptied_server_had_sent_is_not_taken_for_what_it_has() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    let id = new_id();
+    let mut writer = log.open(&id, &meta()).await.unwrap();
+    let mut records = other.read(&id, Seq::START);
+    let short = Duration::from_millis(300);
+    for seq in 1..=3 {
+        assert_eq!(writer.append(&record(seq, seq)).await, Ok(Appended::New));
+        assert_eq!(records.next().await, Some(Ok(record(seq, seq))));
+    }
+    assert!(timeout(short, records.next()).await.is_err(), "it follows");
+    for seq in 4..=9 {
+        assert_eq!(writer.append(&record(seq, seq)).await, Ok(Appended::New));
+    }
+    sleep(short).await; // the copies arrive
+    server.empty().await;
+    // The producer repairs the log, as far as the reader has read.
+    let next = record(10, 10);
+    while !matches!(writer.append(&next).await, Err(LogError::Gap { .. })) {
+        sleep(Duration::from_millis(20)).await;
+    }
+    for seq in 1..=3 {
+        assert_eq!(writer.append(&record(seq, seq)).await, Ok(Appended::New));
+    }
+    let mut last = 3;
+    while let Ok(Some(record)) = timeout(short, records.next()).await {
+        last = record.unwrap().last().0;
+    }
+    // The producer writes the rest in fewer records.
+    assert_eq!(writer.append(&record(4, 9)).await, Ok(Appended::New));
+    assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
+    let rest = async {
+        while let Some(record) = records.next().await {
+            last = record.unwrap().last().0;
+        }
+        last
+    };
+    let last = timeout(Duration::from_secs(15), rest).await;
+    assert_eq!(last.expect("the reader hangs"), 9);
 }
