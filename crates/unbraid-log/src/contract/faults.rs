@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Engine,
     fixture::{Follower, Opened, open, record, status},
 };
-use crate::{Appended, End, LogError, LogStatus, Record, Seq, StreamEnd};
+use crate::{Appended, End, LogError, LogStatus, LogStore, Record, Seq, StreamEnd};
 
 /// How long a call may wait for an engine that is gone, on a busy machine.
 const ANSWER: Duration = Duration::from_secs(8);
@@ -108,6 +108,50 @@ pub(super) async fn the_producer_appends_again_everything_that_an_emptied_engine
         Ok(())
     );
     assert_eq!(stream.read(0).await.len(), 6);
+}
+
+/// What the engine had sent to a reader before may have the numbers of what replaces it.
+pub(super) async fn a_late_reader_of_an_emptied_engine_reads_what_was_written_again(
+    engine: &dyn Engine,
+) {
+    const PAUSE: Duration = Duration::from_millis(300);
+    let mut stream = open(engine).await;
+    let other = engine.gateway().await;
+    stream.append(1, 3).await;
+    let mut reader = Follower::new(&*other, &stream.id, 0);
+    reader.reach(3).await;
+    assert!(timeout(PAUSE, reader.next()).await.is_err(), "it follows");
+    stream.append(4, 9).await;
+    sleep(PAUSE).await; // it does not read what arrives
+    engine.empty().await;
+    let lost = append_until_answered(&mut stream, &record(10, 10)).await;
+    assert!(matches!(lost, Err(LogError::Gap { .. })), "{lost:?}");
+    stream.append(1, 3).await;
+    while let Ok(next) = timeout(PAUSE, reader.next()).await {
+        follow(&mut reader, next, &*other, &stream).await;
+    }
+    // The producer writes the rest in fewer records than before.
+    assert_eq!(stream.writer.append(&record(4, 9)).await, Ok(Appended::New));
+    stream.seal(End::Finished).await;
+    while let Some(next) = reader.next().await {
+        follow(&mut reader, Some(next), &*other, &stream).await;
+    }
+    assert_eq!(reader.seq, 9);
+}
+
+/// Opens a reader again at its cursor after an error.
+async fn follow(
+    reader: &mut Follower,
+    next: Option<Result<(), LogError>>,
+    log: &dyn LogStore,
+    stream: &Opened,
+) {
+    if let Err(error) = next.expect("the stream is not sealed") {
+        let is_lost = error == LogError::Unknown;
+        assert!(error.is_temporary() || is_lost, "{error}");
+        sleep(Duration::from_millis(100)).await;
+        *reader = Follower::new(log, &stream.id, reader.seq);
+    }
 }
 
 pub(super) async fn a_seal_does_not_make_a_loss_final(engine: &dyn Engine) {
