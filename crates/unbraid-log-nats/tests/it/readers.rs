@@ -168,7 +168,7 @@ async fn a_forged_copy_reaches_no_reader() {
 /// The copies of messages that a server has lost wait in the reader's subscription, and have the numbers of those that replace
 /// them.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_emptied_server_had_sent_is_not_taken_for_what_it_has() {
+async fn copies_of_messages_that_the_server_has_lost_are_discarded() {
     let Some(server) = server().await else {
         return;
     };
