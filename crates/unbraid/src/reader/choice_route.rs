@@ -28,7 +28,8 @@ pub(super) struct ChoiceRoute {
     pub(super) batch: Batch,
     /// The wakers of the last delivery, which the next one most likely wakes again.
     pub(super) wake_list: WakeList,
-    /// How many batches in succession found no waiter, and no actor either.
+    /// How many batches in succession found no waiter, and no actor either. One that would copy the transcript counts as all
+    /// that start an actor.
     pub(super) unattended: u8,
     pub(super) actor: Option<JoinHandle<()>>,
 }

@@ -1,8 +1,8 @@
 //! The log of one choice: a transcript that any number of cursors read, and a batch that the reader has appended to it.
 //!
 //! An appended batch is stored beside the transcript, and the next task that takes the lock applies it: a waiting consumer,
-//! or the choice's actor if there is none, or the reader itself if there is no actor either. So a delta reaches its consumer with one wake-up, and no cursor ever reads a
-//! transcript that lags behind the log.
+//! or the choice's actor if nobody waits, or else the reader itself. So a delta reaches its consumer with one wake-up, and no
+//! cursor ever reads a transcript that lags behind the log.
 
 use std::{
     ops::Deref,
