@@ -63,7 +63,7 @@
 //! - `maxmemory-policy noeviction`. Otherwise a full server deletes streams; [`RedisLog::warnings`] says so. A full server
 //!   that evicts nothing refuses new streams ([`Full`](unbraid_log::LogError::Full)) and records, which wait in their
 //!   producers' memory.
-//! - Permission to run `INFO`, `EVAL`, `EVALSHA`, `SCRIPT|LOAD`, `SET`, `XADD`, `XRANGE`, `XREVRANGE`, `XREAD`, `XDEL`,
+//! - Permission to run `INFO`, `EVAL`, `EVALSHA`, `SCRIPT|LOAD`, `SET`, `XADD`, `XRANGE`, `XREVRANGE`, `XLEN`, `XREAD`, `XDEL`,
 //!   `GET`, `DEL`, `UNLINK`, `EXISTS`, `PTTL`, `PEXPIRE` and `WAIT` on the keys `unbraid:*`, as
 //!   `ACL SETUSER unbraid on >PASSWORD ~unbraid:* +@read +@write +@stream +@scripting +@connection -@dangerous +info +wait`
 //!   gives it.

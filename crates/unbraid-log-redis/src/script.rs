@@ -3,10 +3,17 @@
 //! A script is one transaction. `MULTI` is not enough: whether a record follows the log's tail decides whether it is written,
 //! and with `WATCH` other requests of the same connection would be part of the transaction.
 
-use std::{fmt::Write, sync::LazyLock};
+use std::{
+    fmt::{Display, Write},
+    sync::LazyLock,
+};
 
-use redis::{Cmd, ToRedisArgs, cmd};
+use redis::{Cmd, RedisWrite, ToRedisArgs, cmd};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+/// More than an append has of arguments, and of bytes beside its record.
+const ARGUMENTS: usize = 10;
+const OVERHEAD: usize = 256;
 
 /// A script, and the hash by which a server that knows it runs it.
 pub(crate) struct Script {
@@ -57,8 +64,16 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn script(script: &'static Script, keys: &[&str]) -> Self {
-        let mut cmd = cmd("EVALSHA");
-        cmd.arg(&script.hash).arg(keys.len()).arg(keys);
+        Self::script_with(script, keys, 0)
+    }
+
+    /// With arguments of about so many bytes.
+    pub(crate) fn script_with(script: &'static Script, keys: &[&str], bytes: usize) -> Self {
+        let mut cmd = Cmd::with_capacity(ARGUMENTS, OVERHEAD + bytes);
+        cmd.arg("EVALSHA")
+            .arg(&script.hash)
+            .arg(keys.len())
+            .arg(keys);
         Self {
             cmd,
             script: Some(script),
@@ -75,6 +90,12 @@ impl Request {
     #[must_use]
     pub(crate) fn arg(mut self, arg: impl ToRedisArgs) -> Self {
         self.cmd.arg(arg);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn display(mut self, arg: impl Display) -> Self {
+        self.cmd.write_arg_fmt(arg);
         self
     }
 

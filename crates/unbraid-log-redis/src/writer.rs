@@ -8,9 +8,10 @@ use redis::Value;
 use unbraid_log::{Appended, LogError, LogWriter, Meta, Record, Seq, StreamEnd, StreamId};
 
 use crate::{
-    entry::{Content, Entry, EntryId, array, bytes, foreign, integer, parse_fields, parse_id},
+    entry::{Content, Entry, EntryId, bytes, foreign, integer, parse_fields, parse_id},
     error::Failure,
     inner::{DAY, Inner, within_a_second},
+    keys::StreamKeys,
     rest::events_after,
     script::{APPEND, RENEW, Request, SEAL},
 };
@@ -18,14 +19,21 @@ use crate::{
 pub(crate) struct RedisWriter {
     log: Arc<Inner>,
     id: StreamId,
+    keys: StreamKeys,
     meta: Arc<Meta>,
     encoded_meta: Bytes,
     nonce: String,
     /// The last number that was acknowledged.
     tail: Seq,
-    /// The id of the entry that was written last, if nothing else is known to have happened since: what the script compares
-    /// first.
-    last: Option<EntryId>,
+    /// The entry that was written last, if nothing else is known to have happened since.
+    last: Option<Last>,
+}
+
+/// An entry that this writer has written.
+struct Last {
+    seq: Seq,
+    /// How many entries the log had then: what the script compares first.
+    length: i64,
 }
 
 /// What an append has found.
@@ -40,6 +48,7 @@ enum Found {
 impl RedisWriter {
     pub(crate) fn new(log: Arc<Inner>, id: StreamId, meta: &Meta, nonce: String) -> Self {
         Self {
+            keys: log.keys.stream(&id),
             log,
             id,
             encoded_meta: meta.encode().into(),
@@ -70,36 +79,34 @@ impl RedisWriter {
     }
 
     async fn try_append(&mut self, record: &Record) -> Result<Found, LogError> {
-        let id = EntryId::of(record);
-        let previous = record.first().previous().0;
-        let follows = self.last.take().filter(|last| last.1 == previous);
-        let request = self
-            .log
-            .request(&APPEND, &self.id)
-            .arg(id.to_string())
-            .arg(previous.to_string())
-            .arg(&**record.encoded())
-            .arg(follows.map(|last| last.to_string()).unwrap_or_default());
-        let answer = self.call(&request).await?;
-        let Value::Array(mut answer) = answer else {
+        let previous = record.first().previous();
+        let last = self.last.take().filter(|last| last.seq == previous);
+        let record_bytes: &[u8] = record.encoded();
+        let request = Request::script_with(&APPEND, &self.keys.all(), record_bytes.len())
+            .display(EntryId::of(record))
+            .display(previous.0)
+            .arg(record_bytes);
+        let request = match last {
+            Some(last) => request.display(last.length),
+            None => request.arg(""),
+        };
+        let Value::Array(answer) = self.call(&request).await? else {
             return Err(Failure::Answer.into());
         };
-        if answer.len() == 3 {
-            let [_, id, fields] = array(Value::Array(answer))?;
-            return Ok(Found::Other(last_entry(id, fields)?));
-        }
-        let count = answer.pop().ok_or(Failure::Answer)?;
-        let count = integer(&count)?;
-        let found = bytes(answer.pop().ok_or(Failure::Answer)?)?;
-        let appended = match &*found {
-            b"none" if count == 0 => return Ok(Found::Lost),
+        let mut answer = answer.into_iter();
+        let mut next = || answer.next().ok_or(Failure::Answer);
+        let appended = match &*bytes(next()?)? {
+            b"other" => return Ok(Found::Other(last_entry(next()?, next()?)?)),
+            b"none" if next()? == Value::Int(0) => return Ok(Found::Lost),
             b"none" => return Err(LogError::Expired),
             b"new" => Appended::New,
             b"same" => Appended::Duplicate,
             _ => return Err(Failure::Answer.into()),
         };
+        let count = integer(&next()?)?;
         if appended == Appended::New {
-            self.last = Some(id);
+            let (seq, length) = (record.last(), integer(&next()?)?);
+            self.last = Some(Last { seq, length });
         }
         // The lease or the meta data is gone. Also, a record that is there already may have been written on another connection,
         // so a write on this one is required before the replicas are asked.

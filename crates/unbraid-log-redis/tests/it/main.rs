@@ -2,6 +2,7 @@
 #![cfg(test)]
 #![cfg(unix)]
 
+mod appends;
 mod claims;
 mod contract;
 mod faults;

@@ -96,7 +96,7 @@ fn keys(words: &[String]) -> &[String] {
             &arguments[streams..streams + count]
         }
         "DEL" | "UNLINK" | "EXISTS" => arguments,
-        "SET" | "GET" | "XADD" | "XRANGE" | "XREVRANGE" | "XDEL" | "PTTL" | "PEXPIRE" => {
+        "SET" | "GET" | "XADD" | "XRANGE" | "XREVRANGE" | "XDEL" | "XLEN" | "PTTL" | "PEXPIRE" => {
             &arguments[..1]
         }
         "INFO" | "SCRIPT" | "PING" | "CLIENT" | "HELLO" | "WAIT" | "SELECT" => &[],
@@ -203,6 +203,7 @@ async fn the_keys_of_every_command_and_script_share_a_hash_slot() {
         "XRANGE",
         "XREVRANGE",
         "XDEL",
+        "XLEN",
         "DEL",
         "UNLINK",
         "WAIT",
