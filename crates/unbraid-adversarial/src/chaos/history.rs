@@ -78,6 +78,8 @@ pub(super) struct History {
 struct Inner {
     generations: HashMap<u64, Vec<Generation>>,
     killed: HashMap<GatewayId, Instant>,
+    /// When each gateway was started again after it was killed.
+    started: HashMap<usize, Instant>,
     away: Vec<(GatewayId, Away, Window)>,
     outages: Vec<(Outage, Window)>,
     cancelled: HashMap<u64, BTreeSet<u32>>,
@@ -141,6 +143,11 @@ impl History {
 
     pub(super) fn killed(&self, gateway: GatewayId) {
         self.inner().killed.insert(gateway, Instant::now());
+    }
+
+    /// A gateway that was killed runs again.
+    pub(super) fn started(&self, slot: usize) {
+        self.inner().started.insert(slot, Instant::now());
     }
 
     pub(super) fn away(&self, gateway: GatewayId, away: Away) -> Token {
@@ -255,9 +262,14 @@ impl History {
 
     /// When something was wrong last with the log, or with the gateway that a reader uses. A reader that arrives at the gateway
     /// a moment after that waits no longer than one that arrived before.
+    ///
+    /// A gateway that was just started judges no lease until the log has answered it for half a lease: before that, nobody can tell
+    /// whether producers were able to renew. So half of the lease's time has passed when it starts.
     pub(super) fn quiet_since(&self, slot: usize) -> Option<Instant> {
         let inner = self.inner();
-        inner.faults(slot).map(Window::end).max()
+        let started = inner.started.get(&slot);
+        let started = started.and_then(|started| started.checked_sub(self.lease / 2));
+        inner.faults(slot).map(Window::end).chain(started).max()
     }
 
     /// What the faults of this round excuse.

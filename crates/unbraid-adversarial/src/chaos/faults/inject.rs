@@ -133,6 +133,7 @@ impl Injector<'_> {
         self.history.killed(gateway);
         sleep(fault.length).await;
         self.gateways.start(slot, self.upstream, restart).await?;
+        self.history.started(slot);
         Ok(true)
     }
 

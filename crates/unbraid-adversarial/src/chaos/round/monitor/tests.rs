@@ -102,3 +102,14 @@ async fn a_reader_that_comes_to_a_gateway_just_after_its_fault_waits_like_one_th
         assert!(hung.starts_with("waited for 7."), "{hung}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_was_just_started_has_half_a_lease_less() {
+    let history = History::new(LEASE, true);
+    sleep(seconds(20.0)).await;
+    assert_eq!(history.quiet_since(0), None);
+    history.started(0);
+    let quiet = history.quiet_since(0).unwrap();
+    assert_eq!(quiet.elapsed(), LEASE / 2);
+    assert_eq!(history.quiet_since(1), None);
+}
