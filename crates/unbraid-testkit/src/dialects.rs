@@ -157,12 +157,12 @@ pub fn accumulate(bytes: &[u8]) -> Option<Answer> {
 /// The dialect that a value identifies (D02).
 fn identify(value: &WireValue) -> Option<&'static str> {
     let WireValue { name, value } = value;
-    let has = |key: &str| value.get(key).is_some();
+    let has = |key: &str| !value[key].is_null();
     let kind = value["type"].as_str().unwrap_or(name);
     let is_gemini = |value: &Value| {
         ["candidates", "promptFeedback", "usageMetadata"]
             .iter()
-            .any(|key| value.get(key).is_some())
+            .any(|key| !value[*key].is_null())
     };
     let cohere = [
         "message-start",
@@ -184,6 +184,12 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         let fields = value.as_object();
         fields.is_some_and(|fields| fields.keys().any(|key| converse(key)))
     };
+    let is_ollama = || {
+        let has_part = has("message") || has("response");
+        value["done"].is_boolean() || (has("created_at") && has_part)
+    };
+    let is_cohere_body =
+        || value["finish_reason"].is_string() && value["message"].is_object() && !is_ollama();
     // S16: of the fields of a ping, only those decide that no ping has by chance.
     let is_ping = matches!(kind, "ping" | "keepalive");
     let is_certain = value["choices"].is_array()
@@ -199,16 +205,14 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         Some("responses")
     } else if ["message_start", "message_delta", "message_stop"].contains(&kind)
         || kind.starts_with("content_block_")
-        || (kind == "message" && has("stop_reason"))
+        || (kind == "message" && value.get("stop_reason").is_some())
     {
         Some("anthropic")
-    } else if cohere.contains(&kind) || (has("finish_reason") && value["message"].is_object()) {
+    } else if cohere.contains(&kind) || is_cohere_body() {
         Some("cohere")
     } else if is_gemini(value) || is_gemini(&value["response"]) {
         Some("gemini")
-    } else if value["done"].is_boolean()
-        || (has("created_at") && (has("message") || has("response")))
-    {
+    } else if is_ollama() {
         Some("ollama")
     } else if converse(kind) || has_converse() || (has("stopReason") && has("output")) {
         Some("bedrock")

@@ -14,7 +14,6 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
     }
     let kind = event.kind();
     let kind = kind.as_deref().unwrap_or_default();
-    let has = |key: &str| node.get(key).is_some();
     if kind.starts_with("response.") || is_text(node, "object", "response") {
         Some(Dialect::Responses)
     } else if is_anthropic(kind, node) {
@@ -25,7 +24,7 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
         Some(Dialect::Gemini)
     } else if is_ollama(node) {
         Some(Dialect::Ollama)
-    } else if is_converse(kind, node) || (has("stopReason") && has("output")) {
+    } else if is_converse(kind, node) || (has(node, "stopReason") && has(node, "output")) {
         Some(Dialect::Bedrock)
     } else {
         None
@@ -38,7 +37,7 @@ pub(crate) fn is_unmistakable(event: &WireEvent<'_, '_>) -> bool {
     let kind = kind.as_deref().unwrap_or_default();
     let choices = event.node.get("choices").and_then(Node::as_array);
     choices.is_some()
-        || event.node.get("candidates").is_some()
+        || has(event.node, "candidates")
         || kind.starts_with("response.")
         || is_text(event.node, "object", "response")
         || is_anthropic(kind, event.node)
@@ -80,6 +79,11 @@ pub(crate) fn unsupported(event: &WireEvent<'_, '_>) -> Option<BodyFormat> {
     }
 }
 
+/// Whether a key has a value. Gateways that serialize every field send null for those of other providers.
+fn has(node: &Node<'_>, key: &str) -> bool {
+    node.get(key).is_some_and(|value| !value.is_null())
+}
+
 fn is_text(node: &Node<'_>, key: &str, text: &str) -> bool {
     let value = node.get(key).and_then(Node::as_str);
     value.is_some_and(|value| value.text == text)
@@ -93,7 +97,10 @@ fn is_anthropic(kind: &str, node: &Node<'_>) -> bool {
 
 fn is_cohere(kind: &str, node: &Node<'_>) -> bool {
     let message = node.get("message").and_then(Node::as_object);
-    TYPES.contains(&kind) || (node.get("finish_reason").is_some() && message.is_some())
+    let reason = node.get("finish_reason").and_then(Node::as_str);
+    // Lines of Ollama have `done`, and in some gateways a reason, too.
+    let is_body = message.is_some() && reason.is_some() && !is_ollama(node);
+    TYPES.contains(&kind) || is_body
 }
 
 /// The types of Cohere's events, but for `debug`, which is too common a word.
@@ -114,13 +121,12 @@ const TYPES: [&str; 11] = [
 fn is_gemini(node: &Node<'_>) -> bool {
     ["candidates", "promptFeedback", "usageMetadata"]
         .iter()
-        .any(|key| node.get(key).is_some())
+        .any(|key| has(node, key))
 }
 
 fn is_ollama(node: &Node<'_>) -> bool {
-    let has = |key: &str| node.get(key).is_some();
     node.get("done").and_then(Node::as_bool).is_some()
-        || (has("created_at") && (has("message") || has("response")))
+        || (has(node, "created_at") && (has(node, "message") || has(node, "response")))
 }
 
 fn is_converse(kind: &str, node: &Node<'_>) -> bool {

@@ -157,8 +157,11 @@ impl Anthropic {
         let fields = delta.as_object().unwrap_or_default();
         for (key, value) in fields.iter().filter(|(key, _)| key != "type") {
             match value.fragment() {
+                _ if value.is_null() => {}
                 // The signature is sent as a whole, and so is what has another type than text.
-                Some(piece) if kind != "signature_delta" => object.append(key, &piece),
+                Some(piece) if kind != "signature_delta" || key != "signature" => {
+                    object.append(key, &piece);
+                }
                 Some(_) | None => object.set(key, raw(value)),
             }
         }

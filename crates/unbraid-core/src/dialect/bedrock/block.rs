@@ -28,16 +28,22 @@ impl Bedrock {
             self.close(index, open, output);
         }
         let start = payload.get("start").and_then(Node::as_object);
-        for (key, start) in start.unwrap_or_default() {
-            let block = match &**key {
-                "toolUse" if !is_server_tool(start) => self.call_start(start, output),
-                "toolUse" => object(CONTENT_PARTS, "toolUse", start),
-                "toolResult" => object(CONTENT_PARTS, "toolResult", start),
-                "image" => object("images", "image", start),
-                _ => Block::Text,
-            };
-            self.insert(index, block, output);
+        let start = start.unwrap_or_default();
+        if start.is_empty() {
+            return;
         }
+        // A union has one member. Gateways add null for the others, and keys of their own.
+        let member = start
+            .iter()
+            .find(|(key, value)| is_member(key) && !value.is_null());
+        let block = match member.map(|(key, start)| (&**key, start)) {
+            Some(("toolUse", start)) if !is_server_tool(start) => self.call_start(start, output),
+            Some(("toolUse", start)) => object(CONTENT_PARTS, "toolUse", start),
+            Some(("toolResult", start)) => object(CONTENT_PARTS, "toolResult", start),
+            Some(("image", start)) => object("images", "image", start),
+            Some(_) | None => Block::Text,
+        };
+        self.insert(index, block, output);
     }
 
     pub(super) fn call_start<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> Block {
@@ -64,12 +70,17 @@ impl Bedrock {
         self.ensure_started(output);
         let index = self.index(payload);
         let delta = payload.get("delta").and_then(Node::as_object);
-        for (key, delta) in delta.unwrap_or_default() {
+        let delta = delta.unwrap_or_default();
+        let is_known = delta
+            .iter()
+            .any(|(key, value)| is_delta_member(key) && !value.is_null());
+        for (key, delta) in delta {
             match &**key {
+                _ if delta.is_null() => {}
                 "text" => output.text(CHOICE, Lane::Content, delta.fragment()),
                 "toolUse" => self.input_delta(index, delta, output),
                 "reasoningContent" => self.reasoning_delta(index, delta, output),
-                "citation" if !delta.is_null() => {
+                "citation" => {
                     output.entry(CHOICE, "annotations", &raw(delta));
                 }
                 "toolResult" => {
@@ -87,7 +98,8 @@ impl Bedrock {
                         }
                     }
                 }
-                _ if delta.is_null() => {}
+                // Beside a known member it is a key that a gateway has added.
+                _ if is_known => {}
                 _ => crate::dialect::keep_unknown(CHOICE, payload, output),
             }
         }
@@ -203,6 +215,19 @@ fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
             ..ToolCallUpdate::default()
         },
     );
+}
+
+/// The members of the union `ContentBlockStart`.
+fn is_member(key: &str) -> bool {
+    matches!(key, "toolUse" | "toolResult" | "image")
+}
+
+/// The members of the union `ContentBlockDelta`.
+fn is_delta_member(key: &str) -> bool {
+    matches!(
+        key,
+        "text" | "toolUse" | "reasoningContent" | "citation" | "toolResult" | "image"
+    )
 }
 
 /// Whether a delta with the id or the name of its call is its start, too.

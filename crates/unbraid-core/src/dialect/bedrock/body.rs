@@ -16,7 +16,11 @@ impl Bedrock {
         let message = body.get("output").and_then(|output| output.get("message"));
         output.choice(CHOICE).role = message.and_then(|message| text(message, "role"));
         for part in entries(message.and_then(|message| message.get("content"))) {
-            for (key, value) in part.as_object().unwrap_or_default() {
+            let members = part.as_object().unwrap_or_default();
+            let members = || members.iter().filter(|(_, value)| !value.is_null());
+            let is_known = members().any(|(key, _)| is_read(key));
+            // A union has one member. Beside a known one, others are keys that a gateway has added.
+            for (key, value) in members().filter(|(key, _)| !is_known || is_read(key)) {
                 self.part(key, value, part, output);
             }
         }
@@ -69,4 +73,12 @@ impl Bedrock {
             _ => output.entry(CHOICE, CONTENT_PARTS, &raw(part)),
         }
     }
+}
+
+/// Whether a member of a content block is read, and not only kept.
+fn is_read(key: &str) -> bool {
+    matches!(
+        key,
+        "text" | "toolUse" | "reasoningContent" | "citationsContent" | "image"
+    )
 }
