@@ -263,8 +263,8 @@ impl History {
     /// When something was wrong last with the log, or with the gateway that a reader uses. A reader that arrives at the gateway
     /// a moment after that waits no longer than one that arrived before.
     ///
-    /// A gateway that was just started judges no lease until the log has answered it for half a lease: before that, nobody can tell
-    /// whether producers were able to renew. So half of the lease's time has passed when it starts.
+    /// A gateway that was just started judges no lease until the log has answered it for half a lease: before that, it is not
+    /// known whether producers were able to renew. So half of the lease's time has passed when it starts.
     pub(super) fn quiet_since(&self, slot: usize) -> Option<Instant> {
         let inner = self.inner();
         let started = inner.started.get(&slot);

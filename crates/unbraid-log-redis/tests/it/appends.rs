@@ -93,7 +93,7 @@ async fn an_append_after_a_lost_record_is_a_gap() {
     assert_eq!(read_all(&log, &id).await, Ok((1..=6).collect()));
 }
 
-/// As one that was on its way before a timeout, when another attempt repaired the log.
+/// As one that was sent before a timeout, after which another attempt repaired the log.
 #[tokio::test]
 async fn an_append_that_arrives_late_is_refused() {
     let Some(server) = RedisServer::new() else {
@@ -101,7 +101,7 @@ async fn an_append_that_arrives_late_is_refused() {
     };
     let log = connect(&server).await;
     let end = StreamEnd::new(End::Finished);
-    // The repair has come as far as each of these, in records of its own boundaries.
+    // What the repair has written so far, in records with boundaries of its own.
     for repaired in [&[][..], &[(1, 1)], &[(1, 4)], &[(1, 1), (2, 4)]] {
         let (id, mut late) = open_with_five(&log).await;
         assert_eq!(server.command(&["FLUSHALL"]), "+OK");
