@@ -123,9 +123,13 @@ fn read(decoder: &mut Decoder, data: &[u8]) -> (Vec<Update<'static>>, Option<Str
     (updates, decoded.err().map(|error| error.to_string()))
 }
 
+/// Whether an event may be one of another dialect. An earlier event may have identified that, and then `choices` are an unknown
+/// field.
 fn is_of_other_dialect(event: &Value) -> bool {
-    let keys = ["type", "candidates", "response"];
-    keys.iter().any(|key| event.get(key).is_some()) && event.get("choices").is_none()
+    let has = |key: &str| event.get(key).is_some();
+    let kind = event["type"].as_str().unwrap_or_default();
+    let is_typed = kind.starts_with("response.") || kind.starts_with("content_block_");
+    is_typed || has("candidates") || has("response") || (has("type") && !has("choices"))
 }
 
 /// Compares the update with a simple reading of the chunk that shares no code with the library.
