@@ -11,7 +11,7 @@ use std::{
 use redis::{Cmd, RedisWrite, ToRedisArgs, cmd};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-/// More than an append has of arguments, and of bytes beside its record.
+/// Room for the arguments of an append, and for its bytes beside the record.
 const ARGUMENTS: usize = 10;
 const OVERHEAD: usize = 256;
 
@@ -67,7 +67,7 @@ impl Request {
         Self::script_with(script, keys, 0)
     }
 
-    /// With arguments of about so many bytes.
+    /// The same, with room for further arguments of this many bytes.
     pub(crate) fn script_with(script: &'static Script, keys: &[&str], bytes: usize) -> Self {
         let mut cmd = Cmd::with_capacity(ARGUMENTS, OVERHEAD + bytes);
         cmd.arg("EVALSHA")

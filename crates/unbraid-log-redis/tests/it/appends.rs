@@ -122,6 +122,26 @@ async fn an_append_that_arrives_late_is_refused() {
     }
 }
 
+/// The same, where the repair has as many records as the log had, and more events.
+#[tokio::test]
+async fn an_append_that_the_log_has_already_is_found() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let log = connect(&server).await;
+    let (id, mut late) = open_with_five(&log).await;
+    assert_eq!(server.command(&["FLUSHALL"]), "+OK");
+    let mut writer = log.open(&id, &meta()).await.unwrap();
+    for (first, last) in [(1, 6), (7, 7), (8, 8)] {
+        let appended = writer.append(&record(first, last)).await;
+        assert_eq!(appended, Ok(Appended::New));
+    }
+    let appended = late.append(&record(6, 6)).await;
+    assert_eq!(appended, Ok(Appended::Duplicate));
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    assert_eq!(read_all(&log, &id).await, Ok((1..=8).collect()));
+}
+
 #[tokio::test]
 async fn an_append_after_one_of_another_writer_is_fenced() {
     let Some(server) = RedisServer::new() else {

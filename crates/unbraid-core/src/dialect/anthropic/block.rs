@@ -157,7 +157,9 @@ impl Anthropic {
         let fields = delta.as_object().unwrap_or_default();
         for (key, value) in fields.iter().filter(|(key, _)| key != "type") {
             match value.fragment() {
-                _ if value.is_null() => {}
+                // Not absent in others: a compaction that failed has a content of null.
+                None if value.is_null() && matches!(kind, "thinking_delta" | "signature_delta") => {
+                }
                 // The signature is sent as a whole, and so is what has another type than text.
                 Some(piece) if kind != "signature_delta" || key != "signature" => {
                     object.append(key, &piece);

@@ -21,6 +21,7 @@ impl Bedrock {
         self.ensure_started(output);
         let index = self.index(payload);
         let tool = payload.get("start").and_then(|start| start.get("toolUse"));
+        let tool = tool.filter(|tool| !tool.is_null());
         if tool.is_some_and(|tool| self.call_restart(index, tool, output)) {
             return;
         }
