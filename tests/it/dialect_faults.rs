@@ -174,3 +174,145 @@ async fn fields_that_do_not_change_are_reported_once() {
     let repeated = fields.filter(|(key, _)| key == "remote_model");
     assert_eq!(repeated.count(), 1);
 }
+
+/// A stream of each dialect that has begun to answer, and what its values look like.
+fn begun() -> [(Dialect, Vec<Value>); 6] {
+    [
+        (
+            Dialect::Anthropic,
+            vec![
+                anthropic_start(),
+                json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+                json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "Hi" } }),
+            ],
+        ),
+        (
+            Dialect::Responses,
+            vec![
+                json!({ "type": "response.created", "response": { "id": "r", "status": "in_progress", "output": [] } }),
+                json!({ "type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hi" }),
+            ],
+        ),
+        (
+            Dialect::Gemini,
+            vec![json!({ "candidates": [{ "content": { "parts": [{ "text": "Hi" }] } }] })],
+        ),
+        (
+            Dialect::Ollama,
+            vec![json!({ "message": { "role": "assistant", "content": "Hi" }, "done": false })],
+        ),
+        (
+            Dialect::Cohere,
+            vec![
+                json!({ "type": "message-start", "delta": { "message": { "role": "assistant" } } }),
+                json!({ "type": "content-delta", "index": 0, "delta": { "message": { "content": { "text": "Hi" } } } }),
+            ],
+        ),
+        (
+            Dialect::Bedrock,
+            vec![
+                json!({ "messageStart": { "role": "assistant" } }),
+                json!({ "contentBlockDelta": { "contentBlockIndex": 0, "delta": { "text": "Hi" } } }),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn x07_x08_the_errors_of_gateways_end_a_stream_of_any_dialect() {
+    let errors = [
+        json!({ "base_resp": { "status_code": 1002, "status_msg": "busy" } }),
+        json!({ "detail": "boom" }),
+        json!({ "error_type": "busy", "error_message": "boom", "choices": null }),
+        json!({ "code": 1234, "msg": "boom" }),
+        json!({ "code": "1234", "message": "boom" }),
+        json!({ "success": false, "reason": "boom" }),
+        json!({ "object": "error", "message": "boom" }),
+    ];
+    for (dialect, values) in begun() {
+        for error in &errors {
+            let mut values = values.clone();
+            values.push(error.clone());
+            let demux = read(&values);
+            let choice = demux.choices().next().expect("a choice");
+            let end = choice.end().map(|end| end.as_str());
+            assert_eq!(end, Some("server_error"), "{dialect:?} {error}");
+            assert_eq!(choice.message().content, "Hi");
+        }
+    }
+}
+
+#[test]
+fn x07_no_value_of_a_dialect_is_an_error_for_its_fields() {
+    let harmless = [
+        json!({ "detail": null, "error_message": "", "code": 0, "msg": "ok" }),
+        json!({ "base_resp": { "status_code": 0 }, "success": true }),
+        json!({ "type": "progress", "detail": "half of it", "success": false }),
+    ];
+    for (dialect, values) in begun() {
+        for value in &harmless {
+            let mut values = values.clone();
+            values.push(value.clone());
+            let demux = read(&values);
+            let choice = demux.choices().next().expect("a choice");
+            let end = choice.end().map(|end| end.as_str());
+            assert_eq!(end, Some("interrupted"), "{dialect:?} {value}");
+        }
+        // The field is beside what the value says.
+        let mut with_detail = values.clone();
+        let last = with_detail.last_mut().and_then(Value::as_object_mut);
+        last.expect("an object").insert("detail".into(), json!("x"));
+        let demux = read(&with_detail);
+        let choice = demux.choices().next().expect("a choice");
+        assert_eq!(choice.message().content, "Hi", "{dialect:?}");
+    }
+}
+
+#[test]
+fn o09_the_first_line_may_be_no_json_where_the_dialect_is_known() {
+    let lines = "{\"message\":{\"content\":\"Hi\"},\"done\":false}\r\n\
+                 {\"message\":{\"content\":\" you\"},\"done\":true,\"done_reason\":\"stop\"}\n";
+    let config = || Config::default().with_dialect(Some(Dialect::Ollama));
+    for first in [
+        "oops\n",
+        "  oops\r\n",
+        "\n\noops: x\n",
+        "data\n",
+        "\u{feff}oops\r",
+    ] {
+        let body = format!("{first}{lines}");
+        for cut in 0..body.len() {
+            let (head, tail) = body.as_bytes().split_at(cut);
+            let (read, _) = demux([head, tail], config());
+            let choice = read.choices().next().expect("a choice");
+            assert_eq!(choice.message().content, "Hi you", "{first:?} {cut}");
+            assert!(has_warning(&read, "X13"), "{first:?} {cut}");
+        }
+    }
+    // An event stream begins with one of its fields.
+    let values = [json!({ "message": { "content": "Hi" }, "done": true, "done_reason": "stop" })];
+    for first in [": comment\n\n", "event: x\n", ""] {
+        let body = format!("{first}{}", events(&values));
+        let (read, _) = demux([body.as_bytes()], config());
+        let choice = read.choices().next().expect("a choice");
+        assert_eq!(choice.message().content, "Hi", "{first:?}");
+        assert!(read.warnings().is_empty(), "{first:?}");
+    }
+}
+
+#[test]
+fn d06_a_chat_keeps_nothing_of_another_dialect() {
+    let chunk = |text: &str| json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "delta": { "content": text } }] });
+    for (dialect, values) in begun() {
+        let mut mixed = vec![chunk("a")];
+        mixed.extend(values);
+        mixed.push(chunk("b"));
+        let demux = read(&mixed);
+        let choice = demux.choices().next().expect("a choice");
+        assert_eq!(choice.message().content, "ab", "{dialect:?}");
+        let codes: Vec<_> = demux.warnings().iter().map(|w| w.code).collect();
+        assert_eq!(codes, ["D6"], "{dialect:?}");
+        assert!(demux.metadata().extra.is_empty(), "{dialect:?}");
+        assert_eq!(demux.metadata().model.as_deref(), Some("m"));
+    }
+}

@@ -10,6 +10,7 @@ mod blocks;
 mod calls;
 mod cohere;
 mod continuation;
+mod fault;
 mod gemini;
 mod identify;
 mod lane;
@@ -23,11 +24,13 @@ mod reader;
 mod responses;
 mod seen;
 mod time;
+mod wire_event;
 
 pub(crate) use continuation::{Continuation, Place};
+pub(crate) use fault::{is_error, names_error};
 pub(crate) use identify::{identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
-pub(crate) use reader::{DialectReader, Output, WireEvent, is_error, raw};
+pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
 pub use time::rfc3339;
 
 use std::{borrow::Cow, sync::Arc};

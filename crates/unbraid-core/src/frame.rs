@@ -72,8 +72,8 @@ pub struct Framer {
     is_finishing: bool,
     has_ended: bool,
     strict: bool,
-    /// Whether a body whose first byte is not text consists of binary messages, whatever its lengths are.
-    expects_messages: bool,
+    /// The format of the dialect, if that is known: it decides for a body whose start looks like no other.
+    expected: Mode,
     lines: Lines,
     sse: Sse,
     json: Json,
@@ -93,7 +93,7 @@ impl Framer {
             sse: Sse::new(limits.event, strict),
             json: Json::new(limits.event),
             messages: Messages::new(limits.event),
-            expects_messages: false,
+            expected: Mode::Undecided,
             mode: Mode::Undecided,
             bom_matched: 0,
             strict,
@@ -102,9 +102,12 @@ impl Framer {
         }
     }
 
-    /// Sets whether the body is known to consist of binary messages, unless it begins with text.
-    pub(crate) fn expect_messages(mut self, expected: bool) -> Self {
-        self.expects_messages = expected;
+    /// Sets the format that the dialect has (D05).
+    ///
+    /// Binary messages are expected unless the body begins with text. JSON lines may begin with a line that is not JSON (O09),
+    /// unless it is a field of an event stream.
+    pub(crate) fn expect(mut self, expected: Mode) -> Self {
+        self.expected = expected;
         self
     }
 
@@ -263,6 +266,10 @@ impl Framer {
                     self.lines.clear_kept();
                     self.mode = Mode::Json;
                 }
+                Some(_) if self.expected == Mode::Json => {
+                    self.json.begin_line(&self.lines);
+                    self.mode = Mode::Json;
+                }
                 Some(_) => self.mode = Mode::Sse,
             }
         }
@@ -274,7 +281,7 @@ impl Framer {
         if self.lines.consumed() > 0 && self.messages.buffered_bytes() == 0 {
             return Ok(true);
         }
-        let expected = self.expects_messages;
+        let expected = self.expected == Mode::Messages;
         match self.messages.detect(expected, &mut self.lines, input) {
             Prelude::Incomplete => Ok(false),
             Prelude::Found if self.strict => Err(FrameError::NotSse { offset: 0 }),

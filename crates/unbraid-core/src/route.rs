@@ -5,6 +5,7 @@
 
 mod after_done;
 mod ends;
+mod finishes;
 mod folded;
 mod limits;
 mod queries;
@@ -15,9 +16,10 @@ mod text_deltas;
 
 use std::sync::Arc;
 
+use finishes::Finishes;
 use folded::FoldedIndices;
 pub use sink::ChoiceSink;
-use state::{FinishedInEvent, Route, State};
+use state::{Route, State};
 use summary::RefusedChoices;
 
 use crate::{
@@ -27,7 +29,7 @@ use crate::{
     prefetch::prefetch,
     text::Text,
     text_delta::Delta,
-    usage::{Reported, Source},
+    usage::Reported,
     warning::Warnings,
 };
 
@@ -90,9 +92,7 @@ pub struct Router {
     events: u64,
     /// Updates so far, not counting text deltas.
     updates: u64,
-    finished_in_last_event: FinishedInEvent,
-    finished_in_event: FinishedInEvent,
-    choices_in_event: u32,
+    finishes: Finishes,
     is_chunk: bool,
     /// Whether the configuration can have a use for the update of a text delta. It is computed once, because nearly every
     /// event of a stream is a text delta.
@@ -135,9 +135,7 @@ impl Router {
             next_event: EventIndex::default(),
             events: 0,
             updates: 0,
-            finished_in_last_event: FinishedInEvent::None,
-            finished_in_event: FinishedInEvent::None,
-            choices_in_event: 0,
+            finishes: Finishes::default(),
             is_chunk: false,
             inspects_text_deltas: text_deltas::inspects(&config),
             id_changed: false,
@@ -189,12 +187,9 @@ impl Router {
         if update.event_index != self.position.event {
             self.end_of_last_event(sink);
         }
-        // Read before `next_position`, for which the choices that finished so far are those of the last event.
-        let finished = self.finished_in_event;
         let position = self.next_position(update.event_index);
-        if position.update == 0 && is_lost(update) {
-            // U16: a lost event does not come between a finish reason and its usage.
-            self.finished_in_event = finished;
+        if update.begins_chunk {
+            self.finishes.next_chunk();
         }
         self.is_chunk |= update.is_chunk;
         if let Some(format) = update.format {
@@ -238,8 +233,7 @@ impl Router {
         };
         if first {
             self.events += 1;
-            self.choices_in_event = 0;
-            self.finished_in_last_event = std::mem::take(&mut self.finished_in_event);
+            self.finishes.next_chunk();
         }
         self.next_event = event.next();
         self.position
@@ -253,8 +247,8 @@ impl Router {
         position: Position,
         sink: &mut impl ChoiceSink,
     ) {
-        // A refused choice counts, too: usage in the same event belongs to a chunk with choices all the same.
-        self.choices_in_event += 1;
+        // A refused choice counts, too: usage in the same chunk belongs to a chunk with choices all the same.
+        self.finishes.choice(update.has_delta());
         let index = if self.config.expect_choices == Some(1) {
             self.folded.record(index, update);
             ChoiceIndex(0)
@@ -316,7 +310,7 @@ impl Router {
             route.state = State::Finished(position.event);
             route.has_finish_reason = true;
             self.finished += 1;
-            self.finished_in_event = self.finished_in_event.with(route.index);
+            self.finishes.finish(route.index);
         }
         // After the reason, which an error inside the choice overrides.
         if let Some(raw) = &update.error {
@@ -338,7 +332,7 @@ impl Router {
             .filter(|route| !route.has_finish_reason);
         if let Some(route) = route.filter(|_| has_reason) {
             route.has_finish_reason = true;
-            self.finished_in_event = self.finished_in_event.with(route.index);
+            self.finishes.finish(route.index);
         }
     }
 
@@ -390,8 +384,7 @@ impl Router {
             return;
         }
         if let Some(raw) = &update.usage {
-            let source = self.usage_source();
-            self.usage_mut().envelope(raw, source, None);
+            self.envelope_usage(raw, None);
         }
         if let Some(raw) = &update.error {
             let error = StreamError::Server(Arc::new(ServerError::new(raw, position.event)));
@@ -402,30 +395,14 @@ impl Router {
         }
     }
 
-    /// Where the usage of the envelope lies in this event.
-    fn usage_source(&self) -> Source {
-        let last = || self.routes.iter().all(|route| route.has_finish_reason);
-        match (
-            self.choices_in_event,
-            self.finished_in_last_event,
-            self.finished_in_event,
-        ) {
-            (1.., _, FinishedInEvent::One(choice)) => Source::AtFinish {
-                choice,
-                shared: false,
-                last: last(),
-            },
-            (1.., _, FinishedInEvent::Several(choice)) => Source::AtFinish {
-                choice,
-                shared: true,
-                last: last(),
-            },
-            (1.., _, FinishedInEvent::None) => Source::WithChoices,
-            (0, FinishedInEvent::One(choice), _) => Source::AfterFinish {
-                choice,
-                last: last(),
-            },
-            (0, FinishedInEvent::None | FinishedInEvent::Several(_), _) => Source::Bare,
+    /// Records usage of the envelope, which belongs to the choices that its place among their finishes says.
+    fn envelope_usage(&mut self, raw: &str, form: Option<u64>) {
+        let routes = &self.routes;
+        let source = self
+            .finishes
+            .source(|| routes.iter().all(|route| route.has_finish_reason));
+        if self.usage_mut().envelope(raw, source, form) {
+            self.finishes.usage();
         }
     }
 
@@ -445,12 +422,6 @@ impl Router {
         });
         self.seq += 1;
     }
-}
-
-/// Whether the update only carries the warning about an event that was lost (X13).
-fn is_lost(update: &Update<'_>) -> bool {
-    let is_stream_update = update.choice.is_none() && !update.is_chunk && !update.done;
-    is_stream_update && update.usage.is_none() && update.error.is_none()
 }
 
 #[cfg(test)]

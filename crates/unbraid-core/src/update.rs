@@ -55,6 +55,8 @@ pub struct Update<'a> {
     pub event_index: EventIndex,
     /// Whether this is the last update of its event. Every event gives at least one update.
     pub last_of_event: bool,
+    /// Whether it begins a chunk after another one of the same event (S28).
+    pub(crate) begins_chunk: bool,
     /// The choice, or `None` for the stream itself.
     pub choice: Option<ChoiceIndex>,
     /// Chat or text completion.
@@ -147,6 +149,7 @@ impl<'a> Update<'a> {
         Update {
             event_index: self.event_index,
             last_of_event: self.last_of_event,
+            begins_chunk: self.begins_chunk,
             choice: self.choice,
             kind: self.kind,
             id: owned(self.id),

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::reference::lenient::join_halves;
+use crate::reference::{fault, lenient::join_halves};
 
 pub use messages::message;
 pub use values::{Stream, WireValue};
@@ -154,6 +154,14 @@ pub fn accumulate(bytes: &[u8]) -> Option<Answer> {
     Some(answer)
 }
 
+/// The dialect that a value identifies by its fields alone.
+pub(crate) fn identify_nameless(value: &Value) -> Option<&'static str> {
+    identify(&WireValue {
+        name: String::new(),
+        value: value.clone(),
+    })
+}
+
 /// The dialect that a value identifies (D02).
 fn identify(value: &WireValue) -> Option<&'static str> {
     let WireValue { name, value } = value;
@@ -225,7 +233,14 @@ fn identify(value: &WireValue) -> Option<&'static str> {
 fn is_error(value: &WireValue) -> bool {
     let error = &value.value["error"];
     let is_set = !error.is_null() && *error != "" && *error != Value::Bool(false);
-    value.name == "error" || value.value["type"] == "error" || is_set
+    value.name == "error" || value.value["type"] == "error" || is_set || is_nameless_error(value)
+}
+
+/// Whether a value that is of no dialect has the keys of an error (X7, X8).
+fn is_nameless_error(value: &WireValue) -> bool {
+    let has_type = value.value["type"].is_string();
+    let is_nameless = !has_type && ["", "message", "data"].contains(&value.name.as_str());
+    is_nameless && identify(value).is_none() && fault::in_chunk(&value.value).is_some()
 }
 
 /// The text of a field; empty if there is none.

@@ -5,7 +5,7 @@
 //! The ids in the comments (S10, T7, …) are those of `docs/edge-cases.md`.
 
 mod choice;
-mod fault;
+pub(crate) mod fault;
 mod frames;
 mod indices;
 pub(crate) mod lenient;
@@ -108,6 +108,9 @@ struct Client {
 
 impl Client {
     fn chunk(&mut self, chunk: &Value) {
+        if is_foreign(chunk) {
+            return;
+        }
         if !self.merges(chunk) {
             self.outcome.refused = true;
             return;
@@ -116,7 +119,13 @@ impl Client {
             self.indices.note(index, element);
         }
         let elements = self.elements(chunk);
-        self.tally.chunk(chunk, &elements);
+        let finishes = self.finishes(&elements);
+        let brings = elements.iter().any(|(index, element)| {
+            let keys = self.reasoning_keys.as_deref();
+            let known = self.outcome.choices.get(index);
+            known.is_none_or(|choice| choice.gains(element, keys))
+        });
+        self.tally.chunk(chunk, &elements, finishes, brings);
         let error = fault::in_chunk(chunk);
         for (index, element) in elements {
             if !self.outcome.order.contains(&index) {
@@ -135,6 +144,20 @@ impl Client {
         }
         // X4: the choices of the error's chunk count before the stream ends.
         self.outcome.error = error;
+    }
+
+    /// The choices that finish with these elements, in their order.
+    fn finishes(&self, elements: &[(u32, &Value)]) -> Vec<u32> {
+        let mut finished = Vec::new();
+        for (index, element) in elements {
+            let known = self.outcome.choices.get(index);
+            let has_finished = known.is_some_and(|choice| choice.finish_reason.is_some());
+            let is_first = !has_finished && !finished.contains(index);
+            if is_first && choice::finish_reason(element).is_some() {
+                finished.push(*index);
+            }
+        }
+        finished
     }
 
     /// Applies usage after the end. Elements of unknown choices are ignored.
@@ -235,6 +258,15 @@ impl Client {
         let is_answered = !choices.is_empty() || (usage.is_some() && error.is_none());
         too_few && is_answered && !refused
     }
+}
+
+/// Whether a value between the chunks is one of another dialect, of which nothing is kept (D06).
+fn is_foreign(value: &Value) -> bool {
+    let object = value["object"].as_str().unwrap_or_default();
+    let is_chunk = object.starts_with("chat.completion") || object == "text_completion";
+    let known = || crate::dialects::identify_nameless(value);
+    let no_choices = value.get("choices").is_none();
+    no_choices && !is_chunk && fault::in_chunk(value).is_none() && known().is_some()
 }
 
 /// The string under `key`; null and `""` count as absent.

@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 64] = [
+const DIFFERENT: [(&str, &str); 65] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -38,6 +38,10 @@ const DIFFERENT: [(&str, &str); 64] = [
     (
         "anthropic/gateway-a11-spliced-retry",
         "two messages become one",
+    ),
+    (
+        "anthropic/gateway-d09-a-name-without-an-object",
+        "data that is not an object raises a TypeError",
     ),
     (
         "anthropic/gateway-a16-cut",

@@ -51,6 +51,11 @@ impl ChoiceMachine {
             } else {
                 Level::Choice
             };
+            if transcript.is_blank_after_list(level, key, raw) {
+                let message = "a value without content after a list was skipped";
+                self.warn("C20", message, position, transcript);
+                continue;
+            }
             if (in_delta && is_audio(key, raw)) || !transcript.set_extra(level, key, raw, repeats) {
                 continue;
             }

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     BodyFormat, Dialect, Update, Warning,
+    chunk::Chunk,
     dialect::{self, DialectReader, Output, WireEvent},
     frame::{Frame, FrameKind},
     node::{self, Node},
@@ -22,7 +23,10 @@ pub(super) enum DialectState {
     /// The session of a realtime API has begun, whose events of answers have the names of Responses.
     Realtime,
     /// Chat or text completions, which the decoder reads itself.
-    Choices,
+    Choices {
+        /// Whether a value of another dialect was warned about (D06).
+        has_foreign: bool,
+    },
     Other {
         reader: Box<dyn DialectReader>,
         /// The dialect, until an update has reported it.
@@ -39,7 +43,7 @@ impl DialectState {
         match dialect {
             None => Self::Unknown,
             Some(dialect) => match dialect::reader(dialect) {
-                None => Self::Choices,
+                None => Self::Choices { has_foreign: false },
                 Some(reader) => Self::Other {
                     reader,
                     unreported: Some(dialect),
@@ -61,7 +65,9 @@ impl DialectState {
         dialect::is_error(&event)
             || match self {
                 Self::Other { .. } => dialect::identify(&event).is_some(),
-                Self::Unknown | Self::Realtime | Self::Choices => dialect::is_unmistakable(&event),
+                Self::Unknown | Self::Realtime | Self::Choices { .. } => {
+                    dialect::is_unmistakable(&event)
+                }
             }
     }
 
@@ -81,15 +87,38 @@ fn is_keep_alive(event: &WireEvent<'_, '_>) -> bool {
 }
 
 impl Decoder {
-    /// Whether a value that the scan has read is a chunk. While the dialect is unknown only `choices` show that.
+    /// Whether a value that was read in one pass is a chunk. Only `choices` show that; any other value may be one of another
+    /// dialect.
     pub(super) fn accepts_chunk(&mut self, has_choices: bool) -> bool {
-        if matches!(self.dialect, DialectState::Unknown | DialectState::Realtime) {
-            if !has_choices {
-                return false;
-            }
-            self.dialect = DialectState::Choices;
+        let is_open = matches!(self.dialect, DialectState::Unknown | DialectState::Realtime);
+        if has_choices && is_open {
+            self.dialect = DialectState::new(Some(Dialect::Chat));
         }
-        true
+        has_choices
+    }
+
+    /// Whether a value between the chunks is one of another dialect (D06), of which nothing is kept.
+    pub(super) fn skips_foreign(
+        &mut self,
+        node: &Node<'_>,
+        chunk: &Chunk<'_>,
+        emitter: &mut Emitter<'_, '_>,
+    ) -> bool {
+        let DialectState::Choices { has_foreign } = &mut self.dialect else {
+            return false;
+        };
+        let event = WireEvent::new(emitter.event_name, node);
+        // The object of a chunk says what it is, whatever a gateway adds to it (D04).
+        let is_chunk =
+            || matches!(chunk.object.as_deref(), Some(object) if is_chunk_object(object));
+        let is_foreign = !chunk.has_choices
+            && chunk.error.is_none()
+            && dialect::identify(&event).is_some()
+            && !is_chunk();
+        if is_foreign && !std::mem::replace(has_foreign, true) {
+            emitter.warn("D6", "a value of another format was skipped");
+        }
+        is_foreign
     }
 
     /// Reads a value in the dialect of the stream; false if the stream has `choices`, or may have.
@@ -98,11 +127,8 @@ impl Decoder {
         node: &Node<'a>,
         emitter: &mut Emitter<'a, '_>,
     ) -> bool {
-        let name = emitter
-            .event_name
-            .and_then(|name| std::str::from_utf8(name).ok());
         let node = node.as_array().and_then(<[_]>::first).unwrap_or(node);
-        let event = WireEvent { name, node };
+        let event = WireEvent::new(emitter.event_name, node);
         if let DialectState::Unknown | DialectState::Realtime = self.dialect {
             if is_keep_alive(&event) && !self.dialect.has_content(node) {
                 emitter.is_chunk = true;
@@ -385,6 +411,11 @@ impl Decoder {
             }
         }
     }
+}
+
+/// Whether this is the `object` of a chunk, or of a response that was not streamed.
+fn is_chunk_object(object: &str) -> bool {
+    object.starts_with("chat.completion") || object == "text_completion"
 }
 
 /// The JSON of an exception: its payload, with the type from the message's headers (B06).

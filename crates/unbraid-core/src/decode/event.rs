@@ -173,19 +173,21 @@ impl Decoder {
             return;
         }
         self.warn_of_bare_json(emitter);
-        match node.as_array() {
-            Some(items) => {
-                for item in items {
-                    // Checked for each entry, because a list of a million empty objects fits into one event.
-                    if emitter.is_full() {
-                        return emitter.warn_skipped();
-                    }
-                    let chunk = lenient::chunk(item, emitter.event_index, &self.reasoning_keys);
-                    self.emit_chunk(chunk, emitter);
-                }
+        let items = node
+            .as_array()
+            .unwrap_or_else(|| std::slice::from_ref(node));
+        for item in items {
+            // Checked for each entry, because a list of a million empty objects fits into one event.
+            if emitter.is_full() {
+                return emitter.warn_skipped();
             }
-            None => {
-                let chunk = lenient::chunk(node, emitter.event_index, &self.reasoning_keys);
+            let chunk = lenient::chunk(item, emitter.event_index, &self.reasoning_keys);
+            if self.skips_foreign(item, &chunk, emitter) {
+                emitter.push(Update {
+                    format: chunk.format,
+                    ..Update::default()
+                });
+            } else {
                 self.emit_chunk(chunk, emitter);
             }
         }

@@ -204,6 +204,14 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
             // Some gateways send these fields with `null` in each chunk, so null is ordinary.
             "error" | "error_message" | "error_type" | "detail" | "msg" | "message" | "code"
             | "success" | "base_resp" => value.null_only()?,
+            "type" => {
+                let raw = value.some_raw()?;
+                let may_be_error = |raw: &str| raw.contains("error") || raw.contains('\\');
+                if raw.as_deref().is_some_and(may_be_error) {
+                    return Err(Fallback);
+                }
+                keep_raw(&mut self.extra, key, raw)?;
+            }
             "x_groq" => {
                 keep_unknown(&mut self.extra, key, value)?;
                 let kept = self.extra.last().filter(|(name, _)| name == "x_groq");

@@ -121,22 +121,5 @@ fn reported_error<'a>(node: &Node<'a>, chunk: &Chunk<'a>) -> Option<Cow<'a, str>
     if !chunk.elements.is_empty() {
         return None;
     }
-    let is_set = |key: &str| node.get(key).is_some_and(Node::is_set);
-    let is_error_code = |node: &Node<'_>, key: &str| {
-        node.get(key)
-            .and_then(Node::as_i64_lenient)
-            .is_some_and(|code| code != 0)
-    };
-    let is_error = node
-        .get("object")
-        .and_then(Node::text)
-        .is_some_and(|object| object == "error")
-        || is_set("error_message")
-        || is_set("detail")
-        || ((is_set("msg") || is_set("message")) && is_error_code(node, "code"))
-        || node
-            .get("base_resp")
-            .is_some_and(|base| is_error_code(base, "status_code"))
-        || node.get("success").and_then(Node::as_bool) == Some(false);
-    is_error.then(|| node.to_json())
+    dialect::names_error(node).then(|| node.to_json())
 }

@@ -133,6 +133,7 @@ impl Decoder {
         emitter.warnings.append(&mut chunk.warnings);
         let has_no_choice = chunk.elements.is_empty();
         emitter.is_chunk |= chunk.has_choices || chunk.error.is_some();
+        let mut begins_chunk = emitter.held.is_some();
         for mut element in std::mem::take(&mut chunk.elements) {
             self.note_reasoning(&mut element);
             let mut update = element.into_update();
@@ -142,6 +143,7 @@ impl Decoder {
             update.is_chunk = true;
             // Bounded here and not while the chunk is read, because one event may consist of many chunks.
             if emitter.admit_choice_update(&mut update) {
+                update.begins_chunk = std::mem::take(&mut begins_chunk);
                 emitter.push(update);
             }
         }
@@ -152,6 +154,7 @@ impl Decoder {
         let is_needed = has_envelope_update || has_no_choice || emitter.held.is_none();
         if is_needed && emitter.admit_stream_update() {
             emitter.push(Update {
+                begins_chunk,
                 id: chunk.id,
                 created: chunk.created,
                 model: chunk.model,

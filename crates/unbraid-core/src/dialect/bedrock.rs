@@ -53,7 +53,7 @@ impl DialectReader for Bedrock {
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         let mut fields = event.node.as_object().unwrap_or_default().iter();
-        super::reader::is_error(event) || fields.any(|(key, _)| key.ends_with("Exception"))
+        super::fault::is_error(event) || fields.any(|(key, _)| key.ends_with("Exception"))
     }
 
     fn keep_alive(&mut self, output: &mut Output<'_>) {

@@ -87,7 +87,7 @@ impl DialectReader for Cohere {
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         // An error in mid-stream is only a message (H10).
         let has_text = |key: &str| event.node.get(key).and_then(Node::as_str).is_some();
-        super::reader::is_error(event) || (!has_text("type") && has_text("message"))
+        super::fault::is_error(event) || (!has_text("type") && has_text("message"))
     }
 
     fn finish(&mut self, _: bool, output: &mut Output<'_>) {
@@ -98,9 +98,12 @@ impl DialectReader for Cohere {
 impl Cohere {
     /// Reads the body of an answer that is not streamed; false for any other value.
     fn other<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> bool {
+        // Once the message has started, only a reason shows that a value is a body and not one of another dialect (D06).
+        let has_reason = node.get("finish_reason").and_then(Node::as_str).is_some();
+        let is_body = has_reason || !self.has_started;
         if let Some(message) = node
             .get("message")
-            .filter(|node| node.as_object().is_some())
+            .filter(|node| is_body && node.as_object().is_some())
         {
             self.start(text(node, "id"), Some(message), output);
             self.message(message, output);

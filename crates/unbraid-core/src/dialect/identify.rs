@@ -1,6 +1,6 @@
 //! Recognizes the dialect of a stream by one of its values (D02), and the formats that are not read.
 
-use super::{Dialect, reader::WireEvent};
+use super::{Dialect, wire_event::WireEvent};
 use crate::{BodyFormat, node::Node};
 
 /// The dialect that a value identifies; `None` for a ping, an error, and any other value.

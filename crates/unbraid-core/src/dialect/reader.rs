@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
-pub(crate) use super::lane::Lane;
+pub(crate) use super::{lane::Lane, wire_event::WireEvent};
 
-use super::continuation::{Continuation, Place};
+use super::{
+    continuation::{Continuation, Place},
+    fault::is_error,
+};
 use crate::{
     ChoiceIndex, FinishClass, FinishReason, Fragment, ToolCallUpdate, Update,
     depth::is_deeper_than,
@@ -46,33 +49,6 @@ pub(crate) trait DialectReader: Send {
     ///
     /// The answer is complete if the body or its end mark was reached, and not if an error follows or the connection was lost.
     fn finish(&mut self, _is_complete: bool, _output: &mut Output<'_>) {}
-}
-
-/// One value of a stream.
-pub(crate) struct WireEvent<'n, 'a> {
-    /// The name of the event, if it has one. Proxies drop it (D09).
-    pub(crate) name: Option<&'n str>,
-    pub(crate) node: &'n Node<'a>,
-}
-
-impl<'n> WireEvent<'n, '_> {
-    /// The type of the value: its field `type`, or else the event's name (D09).
-    pub(crate) fn kind(&self) -> Option<Cow<'n, str>> {
-        let own = self.node.get("type").and_then(Node::as_str);
-        own.map(|kind| Cow::Borrowed(&*kind.text))
-            .or_else(|| self.name.map(Cow::Borrowed))
-    }
-}
-
-/// Whether a value is an error, in any of the shapes that servers and gateways send (D03).
-pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
-    let is = |key: &str, text: &str| {
-        let value = event.node.get(key).and_then(Node::as_str);
-        value.is_some_and(|value| value.text == text)
-    };
-    is("type", "error")
-        || is("object", "error")
-        || event.node.get("error").is_some_and(Node::is_set)
 }
 
 /// The updates of one value, in their order.

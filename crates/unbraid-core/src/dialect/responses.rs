@@ -102,7 +102,7 @@ impl DialectReader for Responses {
         match kind.as_deref() {
             Some("error" | "response.error") => true,
             Some(kind) if kind.starts_with("response.") => false,
-            _ => !is_response(event.node) && super::reader::is_error(event),
+            _ => !is_response(event.node) && super::fault::is_error(event),
         }
     }
 }

@@ -93,6 +93,13 @@ impl Json {
         self.line_start != LineStart::None
     }
 
+    /// Reads the body from a line that is not an object. What is kept is the start of that line.
+    pub(super) fn begin_line(&mut self, lines: &Lines) {
+        self.region = Region::Garbage;
+        self.after_line_end = true;
+        self.start = lines.consumed().saturating_sub(lines.kept().len() as u64);
+    }
+
     /// Reads the next object, or a line that is not an object.
     pub(super) fn next_raw<'i>(
         &mut self,

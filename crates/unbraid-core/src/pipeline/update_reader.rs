@@ -3,7 +3,7 @@
 use crate::{
     Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
-    frame::{Frame, FrameError, FrameLimits, Framer},
+    frame::{Frame, FrameError, FrameLimits, Framer, Mode},
     text_delta::{UpdateSink, Updates},
 };
 
@@ -42,7 +42,7 @@ impl UpdateReader {
         Self {
             // Strict mode knows the lines of chat and text completions.
             framer: Framer::new(frame_limits, options.strict && has_choices)
-                .expect_messages(options.dialect == Some(Dialect::Bedrock)),
+                .expect(expected_format(options.dialect)),
             decoder: Decoder::new(options.strict, limits.json_depth)
                 .with_dialect(options.dialect)
                 .with_reasoning_keys(&options.reasoning_keys)
@@ -220,5 +220,14 @@ fn framing_error(error: FrameError, event_index: u64) -> StreamError {
             event_index: event_index.into(),
             offset,
         },
+    }
+}
+
+/// The format in which a forced dialect is sent, where the start of a body may not show it.
+fn expected_format(dialect: Option<Dialect>) -> Mode {
+    match dialect {
+        Some(Dialect::Bedrock) => Mode::Messages,
+        Some(Dialect::Ollama) => Mode::Json,
+        _ => Mode::Undecided,
     }
 }

@@ -34,7 +34,9 @@ impl Router {
             return;
         };
         match update.choice {
-            None => self.usage_mut().envelope(raw, Source::Bare, None),
+            None => {
+                self.usage_mut().envelope(raw, Source::Bare, None);
+            }
             Some(index) => {
                 let folded = self.config.expect_choices == Some(1);
                 let index = if folded { ChoiceIndex(0) } else { index };

@@ -66,23 +66,3 @@ impl Route {
         self.full_messages += u64::from(has_text && update.is_full_message);
     }
 }
-
-/// The choices whose finish reasons arrived in one event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum FinishedInEvent {
-    #[default]
-    None,
-    One(ChoiceIndex),
-    /// Several choices; this is the last of them.
-    Several(ChoiceIndex),
-}
-
-impl FinishedInEvent {
-    /// A choice finishes once, so `index` differs from the earlier ones.
-    pub(super) fn with(self, index: ChoiceIndex) -> Self {
-        match self {
-            Self::None => Self::One(index),
-            Self::One(_) | Self::Several(_) => Self::Several(index),
-        }
-    }
-}

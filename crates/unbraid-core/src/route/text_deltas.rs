@@ -24,7 +24,7 @@ impl Router {
             return self.apply(&delta.to_update(), sink);
         };
         let position = self.next_position(delta.event_index);
-        self.choices_in_event += 1;
+        self.finishes.choice(true);
         self.is_chunk = true;
         self.cost = self.cost.saturating_add(cost);
         if let Some(route) = self.routes.get_mut(slot) {
@@ -45,7 +45,7 @@ impl Router {
         let follows_delta = self.closed.is_none()
             && !self.after_done
             && usage.event_index == self.position.event
-            && self.choices_in_event > 0;
+            && self.finishes.has_choices();
         if !follows_delta {
             return self.update(&usage.to_update(), sink);
         }
@@ -56,9 +56,7 @@ impl Router {
         if !self.within_completion(sink) {
             return;
         }
-        let source = self.usage_source();
-        self.usage_mut()
-            .envelope(usage.raw, source, Some(usage.form));
+        self.envelope_usage(usage.raw, Some(usage.form));
         self.end_of_event(usage.event_index, sink);
     }
 

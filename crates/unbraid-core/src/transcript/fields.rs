@@ -22,7 +22,11 @@ impl Level {
     /// Whether each delta contains the next entries of a list (C20, M12, M14, R4). Of every other field the last value
     /// counts.
     fn is_list(self, key: &str, raw: &str) -> bool {
-        let grows = match self {
+        raw.starts_with('[') && self.grows(key)
+    }
+
+    fn grows(self, key: &str) -> bool {
+        match self {
             Self::Choice => key == "token_ids",
             Self::Message => {
                 matches!(
@@ -34,8 +38,7 @@ impl Level {
                         | CONTENT_PARTS
                 )
             }
-        };
-        grows && raw.starts_with('[')
+        }
     }
 }
 
@@ -52,12 +55,27 @@ impl Transcript {
             }),
             Level::Message => {
                 // A delta's list is kept only in its event: images are large.
-                let kept = if is_list { "" } else { raw };
+                let is_kept = !is_list && !self.has_list(level, key);
+                let kept = if is_kept { raw } else { "" };
                 set_field(&mut self.delta_extra, key, kept, replaces, |value| {
                     kept.clone_into(value);
                 })
             }
         }
+    }
+
+    /// Whether a value without content follows a list that has arrived, which it does not replace (C20).
+    pub(crate) fn is_blank_after_list(&self, level: Level, key: &str, raw: &str) -> bool {
+        matches!(raw, "\"\"" | "0" | "false" | "{}") && self.has_list(level, key)
+    }
+
+    /// Whether a list of this name has arrived.
+    fn has_list(&self, level: Level, key: &str) -> bool {
+        level.grows(key)
+            && match level {
+                Level::Choice => has_value(&self.extra, key, |raw| raw.starts_with('[')),
+                Level::Message => has_value(&self.delta_extra, key, str::is_empty),
+            }
     }
 
     /// Emits the fields that changed, those of the delta first. The record's number counts those.
@@ -109,6 +127,10 @@ impl Transcript {
         }) {
             match fields.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, value)) if level.is_list(&key, raw) => append(value, raw),
+                // One entry in place of a list.
+                Some((_, value)) if level.is_list(&key, value) => {
+                    append(value, &format!("[{raw}]"))
+                }
                 Some((_, value)) => raw.clone_into(value),
                 None => fields.push((key, raw.to_owned())),
             }
@@ -116,6 +138,16 @@ impl Transcript {
         let shared = |(key, raw): (Cow<'_, str>, String)| (Arc::from(key), Arc::from(raw));
         fields.into_iter().map(shared).collect()
     }
+}
+
+fn has_value<K, V>(fields: &[(K, V)], key: &str, is_it: impl Fn(&str) -> bool) -> bool
+where
+    K: Deref<Target = str>,
+    V: Deref<Target = str>,
+{
+    fields
+        .iter()
+        .any(|(known, value)| **known == *key && is_it(value))
 }
 
 /// Adds a field, or replaces its value if that is to be replaced; true if it did either.

@@ -118,18 +118,19 @@ impl Known<'_> {
 }
 
 impl Reported {
-    /// Adds a usage object of the envelope. Reports beside choices that have the same `form` differ in integers only.
-    pub(crate) fn envelope(&mut self, raw: &str, source: Source, form: Option<u64>) {
+    /// Adds a usage object of the envelope; false if it reports nothing. Reports beside choices that have the same `form`
+    /// differ in integers only.
+    pub(crate) fn envelope(&mut self, raw: &str, source: Source, form: Option<u64>) -> bool {
         if raw.len() > MAX_USAGE_BYTES {
-            return;
+            return false;
         }
         self.at_finish.has_other |= source == Source::WithChoices;
         let form = form.filter(|_| source == Source::WithChoices);
         if source == Source::WithChoices && self.envelope.replace(raw, form) {
-            return;
+            return true;
         }
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
-            return;
+            return false;
         };
         let fields = Arc::new(fields);
         match source {
@@ -152,6 +153,7 @@ impl Reported {
             }
         }
         self.envelope.add(raw, form, fields);
+        true
     }
 
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {

@@ -74,6 +74,8 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 end(&mut answer, &mut choice, &value["delta"]);
                 break;
             }
+            // D06: no value of another dialect.
+            "" if super::identify(wire) != Some("cohere") => {}
             "" => {
                 read_message(&mut choice, &value["message"]);
                 end(&mut answer, &mut choice, value);

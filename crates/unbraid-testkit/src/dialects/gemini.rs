@@ -54,8 +54,12 @@ pub(super) fn read(stream: &Stream) -> Answer {
                     .is_some_and(|fields| !fields.is_empty())
                 {
                     let before = sources.remove(&(index, key));
-                    let new = candidate[key].clone();
-                    sources.insert((index, key), with_citations_before(before, new));
+                    let new = &candidate[key];
+                    let all = match key {
+                        "citationMetadata" => with_citations_before(before, new),
+                        _ => new.clone(),
+                    };
+                    sources.insert((index, key), all);
                 }
             }
         }
@@ -92,27 +96,33 @@ pub(super) fn read(stream: &Stream) -> Answer {
     answer
 }
 
-/// Citations are those of one chunk, unless they repeat all of those before (G17).
-fn with_citations_before(before: Option<Value>, mut new: Value) -> Value {
-    for key in ["citations", "citationSources"] {
-        let is_list = |value: &Value| {
-            let fields = value.as_object().map_or(0, |fields| fields.len());
-            fields == 1 && value[key].as_array().is_some_and(|list| !list.is_empty())
+/// Citations are those of one chunk, unless they repeat all of those before (G17). Of other fields the last value counts.
+fn with_citations_before(before: Option<Value>, new: &Value) -> Value {
+    let mut all = before.unwrap_or_else(|| json!({}));
+    for (key, value) in new.as_object().into_iter().flatten() {
+        let is_list = key == "citations" || key == "citationSources";
+        let own = if is_list { entries(value) } else { Vec::new() };
+        let old = if is_list {
+            all[key].clone()
+        } else {
+            Value::Null
         };
-        let Some(before) = before.as_ref().filter(|before| is_list(before)) else {
-            continue;
+        let old = entries(&old);
+        let value = if own.is_empty() {
+            let is_said = !old.is_empty() || (value.is_null() && !all[key].is_null());
+            if is_said {
+                all[key].clone()
+            } else {
+                value.clone()
+            }
+        } else if own.starts_with(&old) {
+            json!(own)
+        } else {
+            json!([old, own].concat())
         };
-        if !is_list(&new) {
-            continue;
-        }
-        let old = entries(&before[key]);
-        let own = entries(&new[key]);
-        if !own.starts_with(&old) {
-            let all: Vec<Value> = old.into_iter().chain(own).cloned().collect();
-            new[key] = Value::Array(all);
-        }
+        all[key] = value;
     }
-    new
+    all
 }
 
 fn read_part(choice: &mut Choice, part: &Value) {

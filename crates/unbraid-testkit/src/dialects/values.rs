@@ -183,6 +183,8 @@ impl Stream {
     }
 
     fn push(&mut self, name: &str, value: Value) {
+        // D09: the name says what an object is, and nothing of any other value.
+        let name = if value.is_object() { name } else { "" };
         self.values.push(WireValue {
             name: name.to_owned(),
             value,

@@ -109,6 +109,15 @@ impl Choice {
         self.error = self.error.take().or_else(|| error.cloned());
     }
 
+    /// Whether the element brings text, a call, log probabilities or an error.
+    pub(super) fn gains(&self, element: &Value, reasoning_keys: Option<&[String]>) -> bool {
+        let mut after = self.clone();
+        after.apply(element, reasoning_keys);
+        after.role.clone_from(&self.role);
+        after.finish_reason.clone_from(&self.finish_reason);
+        after != *self
+    }
+
     /// The delta, or the message of a server that sends one instead while the choice is empty (E21, E27).
     fn delta<'a>(&self, element: &'a Value) -> &'a Value {
         let delta = element.get("delta").unwrap_or(&Value::Null);

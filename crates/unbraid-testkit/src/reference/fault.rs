@@ -5,20 +5,20 @@ use serde_json::Value;
 use super::text;
 
 /// The whole chunk if it reports an error (X1 to X9).
-pub(super) fn in_chunk(chunk: &Value) -> Option<Value> {
+pub(crate) fn in_chunk(chunk: &Value) -> Option<Value> {
     let has = |key| chunk.get(key).is_some_and(is_present);
     let has_choices = chunk
         .get("choices")
         .and_then(Value::as_array)
         .is_some_and(|choices| !choices.is_empty());
     let refused = chunk.get("success") == Some(&Value::Bool(false));
-    let coded = text(chunk, "msg").is_some() && chunk.get("code").is_some_and(is_error_code);
+    let coded = (has("msg") || has("message")) && chunk.get("code").is_some_and(is_error_code);
 
     let is_error = has("error")
         || text(chunk, "object") == Some("error")
         || chunk.pointer("/base_resp/status_code").is_some_and(is_error_code)
         // A chunk with choices may also contain these keys.
-        || !has_choices && (refused || coded || has("error_message") || has("detail"));
+        || !has_choices && (text(chunk, "type") == Some("error") || refused || coded || has("error_message") || has("detail"));
     is_error.then(|| chunk.clone())
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::choice::{Choice, finish_reason};
+use super::choice::Choice;
 
 /// The usage reported at each of the three places.
 #[derive(Debug, Default)]
@@ -22,18 +22,27 @@ pub(super) struct Tally {
     after_finish: BTreeMap<u32, Fields>,
     /// Whether usage with `choices: []` was also sent elsewhere, which llama.cpp does not do.
     elsewhere: bool,
-    /// The choices that finished in the previous chunk.
+    /// The choices that finished in the last chunk that brought anything.
     finished: Vec<u32>,
 }
 
 type Fields = Map<String, Value>;
 
 impl Tally {
-    pub(super) fn chunk(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
-        let finishes = finishes(elements);
+    /// Applies a chunk. `finishes` are the choices whose first finish reasons it has, and `brings` says whether it brings
+    /// anything else of a choice.
+    pub(super) fn chunk(
+        &mut self,
+        chunk: &Value,
+        elements: &[(u32, &Value)],
+        finishes: Vec<u32>,
+        brings: bool,
+    ) {
+        let mut brings = brings || !finishes.is_empty();
         if let Some(usage) = chunk.get("usage").and_then(Value::as_object) {
             merge(&mut self.envelope, usage);
-            self.record_place(chunk, usage, &finishes);
+            self.record_place(elements.is_empty(), usage, &finishes);
+            brings |= !usage.is_empty();
         }
         if let Some(usage) = chunk.pointer("/x_groq/usage").and_then(Value::as_object) {
             merge(&mut self.groq, usage);
@@ -43,13 +52,16 @@ impl Tally {
                 merge(self.choices.entry(*index).or_default(), usage);
             }
         }
-        self.finished = finishes;
+        // A chunk that brings nothing does not come between a finish reason and its usage.
+        if brings {
+            self.finished = finishes;
+        }
     }
 
     /// A chunk after `[DONE]`. Its usage belongs to the whole stream, not to a choice.
     pub(super) fn chunk_after_done(&mut self, chunk: &Value, elements: &[(u32, &Value)]) {
         self.finished.clear();
-        self.chunk(chunk, elements);
+        self.chunk(chunk, elements, Vec::new(), true);
         if chunk
             .get("usage")
             .and_then(Value::as_object)
@@ -59,11 +71,7 @@ impl Tally {
         }
     }
 
-    fn record_place(&mut self, chunk: &Value, usage: &Fields, finishes: &[u32]) {
-        let is_alone = chunk
-            .get("choices")
-            .and_then(Value::as_array)
-            .is_some_and(Vec::is_empty);
+    fn record_place(&mut self, is_alone: bool, usage: &Fields, finishes: &[u32]) {
         if usage.is_empty() {
             return;
         }
@@ -115,17 +123,6 @@ impl Tally {
         }
         fields
     }
-}
-
-fn finishes(elements: &[(u32, &Value)]) -> Vec<u32> {
-    let mut finished = Vec::new();
-    for (index, element) in elements {
-        if finish_reason(element).is_some() {
-            finished.retain(|known| known != index);
-            finished.push(*index);
-        }
-    }
-    finished
 }
 
 fn number(fields: &Fields, key: &str) -> Option<u64> {

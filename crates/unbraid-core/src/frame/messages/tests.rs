@@ -49,7 +49,12 @@ fn shown(frame: Result<Frame<'_>, FrameError>) -> String {
 
 fn frames<'r>(reads: impl IntoIterator<Item = &'r [u8]>, expected: bool) -> Vec<String> {
     let limits = FrameLimits::new(1024, 1024);
-    let mut framer = Framer::new(limits, false).expect_messages(expected);
+    let expected = if expected {
+        Mode::Messages
+    } else {
+        Mode::Undecided
+    };
+    let mut framer = Framer::new(limits, false).expect(expected);
     let (mut seen, mut total) = (Vec::new(), 0);
     for mut read in reads {
         total += read.len() as u64;
