@@ -220,7 +220,8 @@ impl Gateway {
         self.inner.streams.all_ended().await;
     }
 
-    /// Ends every generation as `producer_lost`, and waits for the seals at most for a second.
+    /// Ends every generation as `producer_lost`, and waits for the seals at most for a second. Requests that still wait for the
+    /// upstream's response are then answered with 503.
     ///
     /// # Examples
     ///
@@ -237,6 +238,8 @@ impl Gateway {
     pub async fn end_as_lost(&self) {
         self.inner.streams.end_as_lost();
         let _timed_out = timeout(Duration::from_secs(1), self.all_ended()).await;
+        // After the seals, so that no generation whose request waits ends with this error.
+        self.inner.upstream.stop_waiting();
     }
 
     pub(crate) fn reader_stall(&self) -> Duration {

@@ -77,6 +77,7 @@ mod fan_out;
 mod fields;
 mod gateway;
 mod generation;
+mod header_list;
 mod idempotency;
 mod limits;
 mod metrics;
@@ -87,6 +88,7 @@ mod streams;
 mod sync;
 mod timer;
 mod upstream;
+mod upstream_error;
 pub(crate) mod view;
 mod views;
 

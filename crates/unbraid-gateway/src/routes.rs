@@ -39,8 +39,8 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         .route("/readyz", only("GET, HEAD").get(health::readyz))
         .route("/v1/chat/completions", only("POST").post(create::chat))
         .route("/v1/completions", only("POST").post(create::text))
-        .route("/v1/models", only("GET, HEAD").get(forward::models))
-        .route("/v1/models/{*id}", only("GET, HEAD").get(forward::models))
+        .route("/v1/models", models(&gateway))
+        .route("/v1/models/{*id}", models(&gateway))
         .route(
             "/v1/streams/{id}",
             only("GET, HEAD, DELETE")
@@ -73,6 +73,16 @@ pub(crate) fn router(gateway: Gateway) -> Router {
         ))
         .layer(middleware::from_fn(guard::catch_panic))
         .with_state(gateway)
+}
+
+/// The models of the upstream: they can be read, and anything else is one of the other paths.
+fn models(gateway: &Gateway) -> MethodRouter<Gateway> {
+    let other = if gateway.inner.options.pass_through {
+        any(forward::other)
+    } else {
+        only("GET, HEAD")
+    };
+    other.get(forward::models)
 }
 
 /// A path that has only these methods, which are added to it.

@@ -5,13 +5,16 @@ pub(crate) mod headers;
 mod idle;
 mod retry;
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use reqwest::{Response, Url};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 use unbraid_core::BoxError;
 
 pub(crate) use self::idle::{read_error, with_idle_timeout};
@@ -35,6 +38,8 @@ pub(crate) struct Upstream {
     idle_timeout: Duration,
     retries: u32,
     metrics: Metrics,
+    /// Ends the requests that wait for the head of their response.
+    stop: Arc<Notify>,
 }
 
 /// A request for the upstream.
@@ -73,6 +78,7 @@ impl Upstream {
             idle_timeout: config.options.idle_timeout,
             retries: config.options.retries,
             metrics,
+            stop: Arc::default(),
         })
     }
 
@@ -96,6 +102,18 @@ impl Upstream {
 
     /// Sends a request, and waits for the head of the response. Dropping the future closes the connection.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
+        tokio::select! {
+            answer = self.send_with_retries(outgoing) => answer,
+            () = self.stop.notified() => Err(ApiError::DRAINING),
+        }
+    }
+
+    /// Ends the requests that wait now: their clients get a response before their connections are closed.
+    pub(crate) fn stop_waiting(&self) {
+        self.stop.notify_waiters();
+    }
+
+    async fn send_with_retries(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
         let started = Instant::now();
         // The timeout bounds all attempts, because a client waits for all of them.
         let deadline = started + self.first_byte_timeout;

@@ -8,7 +8,7 @@ use super::{
     Generation, rewrite,
     tracker::{Role, TrackedChoice},
 };
-use crate::view::error_object;
+use crate::{upstream_error, view::error_object};
 
 impl Generation {
     /// All choices that have appeared.
@@ -68,9 +68,7 @@ impl Generation {
         self.registration.end = end;
         let error = match self.refused.take() {
             Some(error) => Some(error.0),
-            None => end
-                .is_error()
-                .then(|| error_object(end, self.server_error()).to_string()),
+            None => end.is_error().then(|| self.error_of(end).to_string()),
         };
         let usage = (!usage.is_null()).then(|| usage.to_string());
         let end = StreamEnd::new(end).with_error(error).with_usage(usage);
@@ -78,6 +76,20 @@ impl Generation {
         if let Some(end) = self.keeper.seal(end).await {
             self.registration.end = end;
         }
+    }
+
+    /// The error of the status. Without a fan-out, the upstream's own is an event of the log.
+    fn error_of(&self, end: End) -> Value {
+        let reported = self.server_error();
+        let mut error = error_object(end, reported);
+        let details = reported.filter(|_| self.is_fan_out && end == End::ServerError);
+        if let (Some(details), Some(fields)) = (
+            details.and_then(upstream_error::details),
+            error.as_object_mut(),
+        ) {
+            fields.insert(upstream_error::MEMBER.into(), details);
+        }
+        error
     }
 
     /// What an upstream reported inside its answer. Of a fan-out it is the first request's that did.

@@ -18,6 +18,7 @@ use super::{
     shared::{LastFrame, SharedFrame, StreamView},
     terminal::{self, Terminal},
 };
+use crate::upstream_error;
 
 /// About how many bytes one frame has. A much longer event is divided.
 pub(super) const FRAME_BYTES: usize = 64 * 1024;
@@ -318,7 +319,12 @@ impl ViewReader {
         let error = of_stream.filter(|_| end == End::ServerError);
         let error = error.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         match error {
-            Some(error) => json!({ "error": error }).to_string(),
+            Some(mut error) => {
+                if let Some(fields) = error.as_object_mut() {
+                    fields.remove(upstream_error::MEMBER);
+                }
+                json!({ "error": error }).to_string()
+            }
             None => terminal::error_event(end),
         }
     }

@@ -15,8 +15,11 @@ use unbraid_core::{ChoiceIndex, Config};
 use unbraid_log::{End, Event, Follower, Journal, Meta, Record, Seq, StreamEnd};
 
 use super::{
-    Start, Target, ViewError, ViewReader, ViewRequest, assemble, chunk::Cuts, reader::FRAME_BYTES,
-    track::Track,
+    Start, Target, ViewError, ViewReader, ViewRequest, assemble,
+    chunk::Cuts,
+    reader::FRAME_BYTES,
+    terminal::Terminal,
+    track::{ChoiceTrack, Track},
 };
 use crate::limits::MAX_REFUSAL_BYTES;
 
@@ -47,7 +50,7 @@ pub(crate) enum Opened {
 /// The state of a stream, for its status object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StreamStatus {
-    /// The number of the last event; that of the end once there is one.
+    /// The number of the last event; that of the combined view's last one once it has ended.
     pub(crate) seq: Seq,
     pub(crate) end: Option<StreamEnd>,
     /// All choices that were requested or have appeared, by index.
@@ -58,7 +61,7 @@ pub(crate) struct StreamStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChoiceStatus {
     pub(crate) index: ChoiceIndex,
-    /// The number of its last event; 0 if it has not appeared.
+    /// The number of its last event; 0 if it has not appeared. Once it has ended, that of its view's last event.
     pub(crate) seq: Seq,
     /// How it ended. The choices that are open at the end of the stream end with it.
     pub(crate) end: Option<End>,
@@ -278,18 +281,22 @@ impl StreamView {
         indices.dedup();
         let choices = indices.into_iter().map(|index| {
             let choice = track.choices.get(&index);
+            let view = Target::Choice {
+                index,
+                keep_index: false,
+                part: None,
+            };
+            let last = |known: &ChoiceTrack| track.terminal(view).map_or(known.seq, Terminal::id);
             ChoiceStatus {
                 index,
-                seq: choice.map_or(Seq::START, |choice| choice.seq),
+                seq: choice.map_or(Seq::START, last),
                 end: track.choice_end(index),
                 finish_reason: choice.and_then(|choice| choice.finish_reason.clone()),
             }
         });
         let choices = choices.collect();
-        let seq = match &track.end {
-            Some(_) => track.tail.next(),
-            None => track.tail,
-        };
+        let terminal = track.terminal(Target::Combined);
+        let seq = terminal.map_or(track.tail, Terminal::id);
         StreamStatus {
             seq,
             end: track.end.clone(),

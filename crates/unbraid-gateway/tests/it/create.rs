@@ -5,8 +5,8 @@ mod live;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse,
-    start, start_with, stream_of,
+    Json, Reader, Seen, Step, TestGateway, Upstream, chunk, eventually, finish, json_body, request,
+    send, sse, start, start_with, stream_of,
 };
 
 fn two_choices() -> Vec<Step> {
@@ -414,6 +414,11 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
         send(gateway.post_to("/v1/embeddings", "{}")).await.status(),
         404
     );
+    let delete = |gateway: &TestGateway| {
+        let method = reqwest::Method::DELETE;
+        send(gateway.method(method, "/v1/models/ft:x"))
+    };
+    assert_eq!(delete(&gateway).await.status(), 405);
     let gateway = start_with(&upstream, |builder| builder.pass_through(true)).await;
     assert_eq!(
         send(gateway.post_to("/v1/embeddings", "{ }"))
@@ -425,6 +430,12 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
     assert_eq!(
         (seen.target.as_str(), seen.body.as_slice()),
         ("/v1/embeddings", &b"{ }"[..])
+    );
+    assert_eq!(delete(&gateway).await.status(), 200);
+    let seen = upstream.seen().pop().unwrap();
+    assert_eq!(
+        (&*seen.method, &*seen.target),
+        ("DELETE", "/v1/models/ft:x")
     );
     for path in ["/v1/streamsx", "/v1/streams-x/y"] {
         assert_eq!(send(gateway.get(path)).await.status(), 200, "{path}");

@@ -338,6 +338,45 @@ async fn if_every_answer_is_an_error_the_first_choices_is_that_of_the_stream() {
 }
 
 #[tokio::test]
+async fn the_aggregate_of_failed_answers_has_the_status_and_the_names_that_the_first_reported() {
+    let upstream = Upstream::script(|_, _| {
+        let error = json!({"error": {
+            "message": "slow down", "type": "requests", "param": "model", "code": "rate_limit_exceeded",
+        }});
+        vec![sse(), Step::Send(format!("data: {error}\n\n")), Step::End]
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let post = |body: String| gateway.post(body).header("x-stream-fan-out", "always");
+    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
+    let response = send(post(whole)).await;
+    assert_eq!(response.status(), 429);
+    let id = response.headers()["x-stream-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let error = json!({
+        "message": "slow down", "type": "requests", "param": "model", "code": "rate_limit_exceeded",
+    });
+    assert_eq!(response.value().await, json!({ "error": error }));
+    let status = gateway.ended(&id).await;
+    let expected = json!({
+        "message": "slow down", "type": "stream_error", "param": null, "code": "server_error",
+        "upstream": {"status": 429, "type": "requests", "param": "model", "code": "rate_limit_exceeded"},
+    });
+    assert_eq!(status["error"], expected);
+    // The event of a view is the gateway's own.
+    let path = format!(
+        "/v1/streams/{id}/events?after={}",
+        status["seq"].as_u64().unwrap() - 1
+    );
+    let events = gateway.view(&path).await.rest().await;
+    let mut shown = expected;
+    shown.as_object_mut().unwrap().remove("upstream");
+    assert_eq!(events[0].json(), json!({ "error": shown }));
+}
+
+#[tokio::test]
 async fn cancelling_a_choice_closes_its_connection() {
     let upstream = Upstream::script(|_, _| {
         vec![

@@ -45,7 +45,21 @@ async fn ends_as(
     let cursor = last.id.unwrap().to_string();
     let response = send(gateway.get(&path).header("last-event-id", cursor)).await;
     assert_eq!(response.status(), 204, "a reconnect stops");
+    check_last_numbers(&gateway, &id).await;
     (gateway, id, events)
+}
+
+/// The numbers in the status are those with which a client has everything.
+async fn check_last_numbers(gateway: &TestGateway, id: &str) {
+    let status = gateway.status(id).await;
+    let choices = status["choices"].as_array().unwrap().iter();
+    let appeared = choices.filter(|choice| choice["seq"] != 0);
+    let views = appeared.map(|choice| (&choice["url"], &choice["seq"]));
+    for (url, seq) in views.chain([(&status["events_url"], &status["seq"])]) {
+        let path = format!("{}?after={seq}", url.as_str().unwrap());
+        let response = send(gateway.get(&path)).await;
+        assert_eq!(response.status(), 204, "{path}");
+    }
 }
 
 /// The combined view ends with one error event that has this code.

@@ -134,6 +134,35 @@ async fn generations_that_outlast_the_drain_are_sealed_as_producer_lost() {
 }
 
 #[tokio::test]
+async fn requests_that_outlast_the_drain_without_a_head_get_503() {
+    let upstream = Upstream::steps(vec![Step::Hang]).await;
+    let drain = Duration::from_millis(300);
+    let mut gateway = start_with(&upstream, |builder| builder.drain_timeout(drain)).await;
+    let whole = request(1).replace("\"stream\":true", "\"stream\":false");
+    let waiting = [
+        gateway.post(request(1)),
+        gateway
+            .post(request(2))
+            .header("x-stream-fan-out", "always"),
+        gateway.post(request(1)).header("idempotency-key", "k"),
+        gateway
+            .post(request(1))
+            .header("x-stream-durability", "live"),
+        gateway.post(whole),
+        gateway.get("/v1/models"),
+    ]
+    .map(|request| tokio::spawn(send(request)));
+    eventually("all wait", async || upstream.seen().len() == 7).await;
+    gateway.drain();
+    for response in waiting {
+        let response = response.await.unwrap();
+        assert_eq!(response.status(), 503);
+        assert_eq!(error_code(response).await, "draining");
+    }
+    eventually("the server stops", async || gateway.has_stopped()).await;
+}
+
+#[tokio::test]
 async fn a_drain_without_work_ends_at_once_although_connections_are_idle() {
     let upstream = Upstream::steps(answer()).await;
     let mut gateway = start(&upstream).await;

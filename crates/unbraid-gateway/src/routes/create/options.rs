@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, HeaderValue};
 use unbraid_log::Seq;
 
 use crate::{
-    api_error::ApiError, config::FanOut, limits::MAX_IDEMPOTENCY_KEY, routes::read::LAST_EVENT_ID,
-    view::ViewRequest,
+    api_error::ApiError, config::FanOut, header_list, limits::MAX_IDEMPOTENCY_KEY,
+    routes::read::LAST_EVENT_ID, view::ViewRequest,
 };
 
 /// How a request is to be answered, as far as its headers say.
@@ -90,8 +90,8 @@ fn prefers_async(headers: &HeaderMap) -> bool {
         .get_all("prefer")
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|preference| preference.split(';').next())
+        .flat_map(|value| header_list::split(value, ','))
+        .filter_map(|preference| header_list::split(preference, ';').next())
         .any(|preference| preference.trim().eq_ignore_ascii_case("respond-async"))
 }
 
@@ -144,6 +144,15 @@ mod tests {
         assert_eq!(options.idempotency_key.as_deref(), Some("order-1"));
         assert_eq!(options.fan_out, Some(FanOut::Always));
         assert_eq!(options.orphan_after, Some(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn a_quoted_text_is_no_preference() {
+        let prefers = |value| parse(&[("prefer", value)]).unwrap().responds_async;
+        assert!(!prefers(r#"x="a, respond-async", y"#));
+        assert!(!prefers(r#"x="respond-async""#));
+        assert!(prefers(r#"x="a,b;c", respond-async"#));
+        assert!(prefers(r#"respond-async; x="a,b""#));
     }
 
     #[test]

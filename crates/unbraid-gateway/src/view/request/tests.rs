@@ -92,6 +92,9 @@ fn accept_selects_the_form_and_stream_overrides_it() {
         Some("application/json;q=0.5, text/event-stream"),
         Some("text/event-stream, application/json"),
         Some("text/*"),
+        Some("application/json;q=0, */*"),
+        Some("application/json;q=0.2, */*;q=0.5"),
+        Some("text/html;x=\"a, application/json\", */*"),
         Some(""),
         Some(" , "),
     ] {
@@ -103,6 +106,9 @@ fn accept_selects_the_form_and_stream_overrides_it() {
         Some("application/json, text/plain, */*"),
         Some("application/json, text/event-stream;q=0"),
         Some("application/*"),
+        Some("*/*, text/event-stream;q=0"),
+        Some("text/event-stream;q=0.1, */*;q=0.5"),
+        Some("text/*;q=0, */*"),
     ] {
         check_accept("", json, Ok(Json));
         check_accept("stream=true", json, Ok(Events));
@@ -111,6 +117,8 @@ fn accept_selects_the_form_and_stream_overrides_it() {
         Some("text/html"),
         Some("text/html, ,"),
         Some("application/json;q=0"),
+        Some("*/*;q=0"),
+        Some("text/event-stream;q=0, application/json;q=0, */*"),
         Some("x"),
     ] {
         check_accept("", neither, Err(ViewError::NotAcceptable));

@@ -1,4 +1,4 @@
-//! The error that an upstream reports inside its answer, as the answer that it would have been before it.
+//! The error that an upstream reports inside its answer, as the response that it would have been before it.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -7,12 +7,16 @@ use unbraid_core::ServerError;
 use crate::limits::MAX_REFUSAL_BYTES;
 
 /// The status and the body for the data of an upstream's error event; `None` if it says nothing that a client could use.
-pub(super) fn response(data: &[u8]) -> Option<(StatusCode, String)> {
+pub(crate) fn response(data: &[u8]) -> Option<(StatusCode, Value)> {
     let text = std::str::from_utf8(data).ok()?;
     if text.len() > MAX_REFUSAL_BYTES {
         return None;
     }
-    let error = ServerError::new(text, 0);
+    of_error(&ServerError::new(text, 0))
+}
+
+/// The same for an error that was read.
+pub(crate) fn of_error(error: &ServerError) -> Option<(StatusCode, Value)> {
     let message = error.message()?;
     let field = |name| {
         let body = error.body();
@@ -28,10 +32,25 @@ pub(super) fn response(data: &[u8]) -> Option<(StatusCode, String)> {
         .or_else(|| names.iter().flatten().find_map(|name| named_status(name)))
         .unwrap_or(StatusCode::BAD_GATEWAY);
     let scalar = |name| field(name).filter(|value| value.is_string() || value.is_number());
-    let body = json!({ "error": {
+    let error = json!({
         "message": message, "type": kind, "param": scalar("param"), "code": scalar("code"),
-    }});
-    Some((status, body.to_string()))
+    });
+    Some((status, error))
+}
+
+/// The member of the error of a fan-out's status that has the rest of what the upstream reported.
+pub(crate) const MEMBER: &str = "upstream";
+
+/// What an error says beside its message: its status, and its own type, parameter and code. `None` if it says nothing.
+pub(crate) fn details(error: &ServerError) -> Option<Value> {
+    let (status, error) = of_error(error)?;
+    let field = |name| error.get(name).cloned().unwrap_or_default();
+    let details = json!({
+        "status": status.as_u16(), "type": field("type"), "param": field("param"), "code": field("code"),
+    });
+    let is_silent = json!({ "status": 502, "type": "api_error", "param": null, "code": null });
+    let is_kept = details != is_silent && details.to_string().len() <= MAX_REFUSAL_BYTES;
+    is_kept.then_some(details)
 }
 
 /// Engines often report the status itself, as a number or as text.
@@ -77,13 +96,8 @@ mod tests {
     use super::*;
 
     fn check(data: &str, status: u16, expected: Value) {
-        let (found, body) = response(data.as_bytes()).unwrap();
-        let body: Value = serde_json::from_str(&body).unwrap();
-        assert_eq!(
-            (found.as_u16(), &body["error"]),
-            (status, &expected),
-            "{data}"
-        );
+        let (found, error) = response(data.as_bytes()).unwrap();
+        assert_eq!((found.as_u16(), error), (status, expected), "{data}");
     }
 
     #[test]
