@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quoted_text_is_no_preference() {
+    fn preferences_are_not_read_inside_quotes() {
         let prefers = |value| parse(&[("prefer", value)]).unwrap().responds_async;
         assert!(!prefers(r#"x="a, respond-async", y"#));
         assert!(!prefers(r#"x="respond-async""#));
