@@ -104,6 +104,24 @@ impl Calls {
 }
 
 impl Call {
+    /// Reports what the start of the call says.
+    pub(crate) fn begin<'a>(
+        &mut self,
+        choice: u32,
+        header: ToolCallUpdate<'a>,
+        output: &mut Output<'a>,
+    ) {
+        self.start = Some(CallStart::new(header.id.as_deref(), header.name.as_ref()));
+        let wire_index = Some(self.ordinal);
+        output.call(
+            choice,
+            ToolCallUpdate {
+                wire_index,
+                ..header
+            },
+        );
+    }
+
     /// Whether a start with this id, at the index of this open call, is its own start: one that comes after a fragment of the
     /// arguments, or a second time.
     pub(crate) fn has_start(&self, id: Option<&str>) -> bool {

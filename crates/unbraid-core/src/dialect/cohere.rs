@@ -1,7 +1,7 @@
 //! `/v2/chat` of Cohere: contents, calls and citations, each with an index of their own.
 
 use super::{
-    calls::{Call, CallStart, Calls},
+    calls::{Call, Calls},
     object::Object,
     reader::{
         DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
@@ -259,24 +259,19 @@ impl Cohere {
 /// Reports what the start of a call says.
 fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
     let function = node.get("function").unwrap_or(node);
-    let (id, name) = (text(node, "id"), fragment(function, "name"));
-    call.start = Some(CallStart::new(id.as_deref(), name.as_ref()));
     let mut extra = other_fields(node, &["id", "type", "function", "name", "arguments"]);
     extra.append(&mut other_fields(
         function,
         &["id", "type", "name", "arguments"],
     ));
-    output.call(
-        CHOICE,
-        ToolCallUpdate {
-            wire_index: Some(call.ordinal),
-            id,
-            kind: text(node, "type"),
-            name,
-            extra,
-            ..ToolCallUpdate::default()
-        },
-    );
+    let header = ToolCallUpdate {
+        id: text(node, "id"),
+        kind: text(node, "type"),
+        name: fragment(function, "name"),
+        extra,
+        ..ToolCallUpdate::default()
+    };
+    call.begin(CHOICE, header, output);
     call.append(CHOICE, arguments_of(function.get("arguments")), output);
 }
 

@@ -7,7 +7,7 @@ use crate::{
     ToolCallUpdate,
     chunk::CONTENT_PARTS,
     dialect::{
-        calls::{Call, CallStart},
+        calls::Call,
         object::Object,
         reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
     },
@@ -211,18 +211,13 @@ impl Anthropic {
 
 /// Reports what the start of a call says.
 fn call_header<'a>(call: &mut Call, block: &Node<'a>, output: &mut Output<'a>) {
-    let (id, name) = (text(block, "id"), fragment(block, "name"));
-    call.start = Some(CallStart::new(id.as_deref(), name.as_ref()));
-    output.call(
-        CHOICE,
-        ToolCallUpdate {
-            wire_index: Some(call.ordinal),
-            id,
-            name,
-            extra: other_fields(block, &["type", "id", "name", "input"]),
-            ..ToolCallUpdate::default()
-        },
-    );
+    let header = ToolCallUpdate {
+        id: text(block, "id"),
+        name: fragment(block, "name"),
+        extra: other_fields(block, &["type", "id", "name", "input"]),
+        ..ToolCallUpdate::default()
+    };
+    call.begin(CHOICE, header, output);
     note_input(call, block);
 }
 

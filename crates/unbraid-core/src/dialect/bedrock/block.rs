@@ -6,7 +6,7 @@ use crate::{
     chunk::CONTENT_PARTS,
     dialect::{
         blocks::Block,
-        calls::{Call, CallStart},
+        calls::Call,
         object::Object,
         reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
     },
@@ -204,18 +204,13 @@ impl Bedrock {
 
 /// Reports what the start of a call says.
 fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
-    let (id, name) = (text(node, "toolUseId"), fragment(node, "name"));
-    call.start = Some(CallStart::new(id.as_deref(), name.as_ref()));
-    output.call(
-        CHOICE,
-        ToolCallUpdate {
-            wire_index: Some(call.ordinal),
-            id,
-            name,
-            extra: other_fields(node, &["toolUseId", "name", "input", "type"]),
-            ..ToolCallUpdate::default()
-        },
-    );
+    let header = ToolCallUpdate {
+        id: text(node, "toolUseId"),
+        name: fragment(node, "name"),
+        extra: other_fields(node, &["toolUseId", "name", "input", "type"]),
+        ..ToolCallUpdate::default()
+    };
+    call.begin(CHOICE, header, output);
 }
 
 /// The members of the union `ContentBlockStart`.
