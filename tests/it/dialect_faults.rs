@@ -175,9 +175,14 @@ async fn fields_that_do_not_change_are_reported_once() {
     assert_eq!(repeated.count(), 1);
 }
 
+fn chat_chunk(text: &str) -> Value {
+    json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "delta": { "content": text } }] })
+}
+
 /// A stream of each dialect that has begun to answer, and what its values look like.
-fn begun() -> [(Dialect, Vec<Value>); 6] {
+fn begun() -> [(Dialect, Vec<Value>); 7] {
     [
+        (Dialect::Chat, vec![chat_chunk("Hi")]),
         (
             Dialect::Anthropic,
             vec![
@@ -228,6 +233,8 @@ fn x07_x08_the_errors_of_gateways_end_a_stream_of_any_dialect() {
         json!({ "code": "1234", "message": "boom" }),
         json!({ "success": false, "reason": "boom" }),
         json!({ "object": "error", "message": "boom" }),
+        json!({ "type": "BadRequestError", "message": "boom", "code": 400 }),
+        json!({ "choices": [], "detail": "boom" }),
     ];
     for (dialect, values) in begun() {
         for error in &errors {
@@ -248,6 +255,8 @@ fn x07_no_value_of_a_dialect_is_an_error_for_its_fields() {
         json!({ "detail": null, "error_message": "", "code": 0, "msg": "ok" }),
         json!({ "base_resp": { "status_code": 0 }, "success": true }),
         json!({ "type": "progress", "detail": "half of it", "success": false }),
+        json!({ "code": 200, "msg": "success" }),
+        json!({ "code": "102", "msg": "processing" }),
     ];
     for (dialect, values) in begun() {
         for value in &harmless {
@@ -257,6 +266,15 @@ fn x07_no_value_of_a_dialect_is_an_error_for_its_fields() {
             let choice = demux.choices().next().expect("a choice");
             let end = choice.end().map(|end| end.as_str());
             assert_eq!(end, Some("interrupted"), "{dialect:?} {value}");
+        }
+        // The name of the event says what it is.
+        for name in ["ping", "progress"] {
+            let event = format!("event: {name}\ndata: {{\"detail\":\"position 3\"}}\n\n");
+            let stream = events(&values) + &event;
+            let (read, _) = demux([stream.as_bytes()], Config::default());
+            let choice = read.choices().next().expect("a choice");
+            let end = choice.end().map(|end| end.as_str());
+            assert_eq!(end, Some("interrupted"), "{dialect:?} {name}");
         }
         // The field is beside what the value says.
         let mut with_detail = values.clone();
@@ -302,11 +320,10 @@ fn o09_the_first_line_may_be_no_json_where_the_dialect_is_known() {
 
 #[test]
 fn d06_a_chat_keeps_nothing_of_another_dialect() {
-    let chunk = |text: &str| json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "delta": { "content": text } }] });
-    for (dialect, values) in begun() {
-        let mut mixed = vec![chunk("a")];
+    for (dialect, values) in begun().into_iter().skip(1) {
+        let mut mixed = vec![chat_chunk("a")];
         mixed.extend(values);
-        mixed.push(chunk("b"));
+        mixed.push(chat_chunk("b"));
         let demux = read(&mixed);
         let choice = demux.choices().next().expect("a choice");
         assert_eq!(choice.message().content, "ab", "{dialect:?}");
@@ -314,5 +331,107 @@ fn d06_a_chat_keeps_nothing_of_another_dialect() {
         assert_eq!(codes, ["D6"], "{dialect:?}");
         assert!(demux.metadata().extra.is_empty(), "{dialect:?}");
         assert_eq!(demux.metadata().model.as_deref(), Some("m"));
+    }
+}
+
+#[test]
+fn d04_a_chat_keeps_its_usage_whatever_a_gateway_adds_to_it() {
+    let usage = json!({ "prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7 });
+    for value in [
+        json!({ "usage": usage }),
+        json!({ "done": true, "usage": usage }),
+        json!({ "id": "c", "usage": usage, "usageMetadata": { "promptTokenCount": 5 } }),
+        json!({ "object": "chat.completion.chunk", "usage": usage, "created_at": "x", "response": "" }),
+    ] {
+        for name in ["", "event: message_stop\n"] {
+            let stream = format!("{}{name}data: {value}\n\n", events(&[chat_chunk("Hi")]));
+            let (read, _) = demux([stream.as_bytes()], Config::default());
+            assert_eq!(read.usage().total_tokens, Some(7), "{name} {value}");
+            assert!(read.warnings().is_empty(), "{name} {value}");
+        }
+    }
+    // The object decides before the first choice, too.
+    let demux = read(&[
+        json!({ "object": "chat.completion.chunk", "usageMetadata": {}, "created_at": "x", "message": {} }),
+        chat_chunk("Hi"),
+    ]);
+    assert_eq!(demux.metadata().dialect(), Some(Dialect::Chat));
+    let choice = demux.choices().next().expect("a choice");
+    assert_eq!(choice.message().content, "Hi");
+}
+
+#[test]
+fn u16_an_image_of_another_choice_comes_between_a_reason_and_its_usage() {
+    let chunk = |index: u32, rest: Value| {
+        let mut choice = json!({ "index": index, "delta": {} });
+        let fields = rest.as_object().expect("an object").clone();
+        choice.as_object_mut().expect("an object").extend(fields);
+        json!({ "choices": [choice] })
+    };
+    let finish = |index| chunk(index, json!({ "finish_reason": "stop" }));
+    let usage = |tokens: u32| json!({ "choices": [], "usage": { "prompt_tokens": 5, "completion_tokens": tokens } });
+    let completion = |between: Value| {
+        let values = [
+            chunk(0, json!({ "delta": { "content": "a" } })),
+            chunk(1, json!({ "delta": { "content": "b" } })),
+            finish(0),
+            chunk(1, between),
+            usage(3),
+            finish(1),
+            usage(9),
+        ];
+        read(&values).usage().completion_tokens
+    };
+    assert_eq!(
+        completion(json!({ "delta": { "images": [{ "index": 0 }] } })),
+        Some(9)
+    );
+    assert_eq!(
+        completion(json!({ "logprobs": { "content": [{ "token": "b" }] } })),
+        Some(9)
+    );
+    for nothing in [
+        json!({}),
+        json!({ "delta": { "role": "assistant", "content": "" } }),
+        json!({ "delta": { "content": null, "tool_calls": [] }, "finish_reason": null }),
+    ] {
+        assert_eq!(completion(nothing.clone()), Some(12), "{nothing}");
+    }
+}
+
+#[test]
+fn c20_an_entry_in_place_of_a_list_is_one_of_its_entries() {
+    let kept = |values: &[Value]| {
+        let chunk = |value| json!({ "choices": [{ "index": 0, "delta": { "content": "a", "annotations": value } }] });
+        let chunks: Vec<_> = values.iter().map(chunk).collect();
+        let demux = read(&chunks);
+        let message = demux.choices().next().expect("a choice").message();
+        let mut fields = message.extra.iter();
+        let field = fields.find(|(key, _)| **key == *"annotations");
+        serde_json::from_str::<Value>(&field.expect("kept").1).expect("JSON")
+    };
+    let entry = |n: u32| json!({ "n": n });
+    assert_eq!(
+        kept(&[json!([entry(1)]), entry(2), entry(2)]),
+        json!([entry(1), entry(2)])
+    );
+    assert_eq!(
+        kept(&[entry(1), json!([entry(2)])]),
+        json!([entry(1), entry(2)])
+    );
+    assert_eq!(kept(&[entry(1), entry(2)]), entry(2));
+    for blank in [
+        json!(""),
+        json!(0),
+        json!(false),
+        json!({}),
+        json!(null),
+        json!([]),
+    ] {
+        let list = json!([entry(1)]);
+        assert_eq!(kept(&[list.clone(), blank.clone()]), list, "{blank}");
+        assert_eq!(kept(&[blank.clone(), list.clone()]), list, "{blank}");
+        let both = json!([entry(1), entry(2)]);
+        assert_eq!(kept(&[list, entry(2), blank.clone()]), both, "{blank}");
     }
 }

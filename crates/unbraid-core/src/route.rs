@@ -248,7 +248,8 @@ impl Router {
         sink: &mut impl ChoiceSink,
     ) {
         // A refused choice counts, too: usage in the same chunk belongs to a chunk with choices all the same.
-        self.finishes.choice(update.has_delta());
+        self.finishes
+            .choice(update.has_delta() || update.delta_field_count > 0);
         let index = if self.config.expect_choices == Some(1) {
             self.folded.record(index, update);
             ChoiceIndex(0)

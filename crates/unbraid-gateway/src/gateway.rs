@@ -220,8 +220,9 @@ impl Gateway {
         self.inner.streams.all_ended().await;
     }
 
-    /// Ends every generation as `producer_lost`, and waits for the seals at most for a second. Requests that still wait for the
-    /// upstream's response are then answered with 503.
+    /// Ends every generation as `producer_lost`, and waits for the seals at most for a second. If the gateway
+    /// drains, requests that still wait for the upstream's response are then answered with 503, and nothing more is sent to the
+    /// upstream.
     ///
     /// # Examples
     ///
@@ -239,7 +240,9 @@ impl Gateway {
         self.inner.streams.end_as_lost();
         let _timed_out = timeout(Duration::from_secs(1), self.all_ended()).await;
         // After the seals, so that no generation whose request waits ends with this error.
-        self.inner.upstream.stop_waiting();
+        if self.is_draining() {
+            self.inner.upstream.stop();
+        }
     }
 
     pub(crate) fn reader_stall(&self) -> Duration {

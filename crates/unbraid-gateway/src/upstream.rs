@@ -5,16 +5,14 @@ pub(crate) mod headers;
 mod idle;
 mod retry;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use reqwest::{Response, Url};
-use tokio::{
-    sync::Notify,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 use unbraid_core::BoxError;
 
 pub(crate) use self::idle::{read_error, with_idle_timeout};
@@ -38,8 +36,8 @@ pub(crate) struct Upstream {
     idle_timeout: Duration,
     retries: u32,
     metrics: Metrics,
-    /// Ends the requests that wait for the head of their response.
-    stop: Arc<Notify>,
+    /// Cancelled at the end of a drain: nothing more is sent, and no head is waited for.
+    stop: CancellationToken,
 }
 
 /// A request for the upstream.
@@ -78,7 +76,7 @@ impl Upstream {
             idle_timeout: config.options.idle_timeout,
             retries: config.options.retries,
             metrics,
-            stop: Arc::default(),
+            stop: CancellationToken::new(),
         })
     }
 
@@ -103,14 +101,17 @@ impl Upstream {
     /// Sends a request, and waits for the head of the response. Dropping the future closes the connection.
     pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
         tokio::select! {
+            // Polled first, so that nothing is sent, and billed, that nobody can read.
+            biased;
+            () = self.stop.cancelled() => Err(ApiError::DRAINING),
             answer = self.send_with_retries(outgoing) => answer,
-            () = self.stop.notified() => Err(ApiError::DRAINING),
         }
     }
 
-    /// Ends the requests that wait now: their clients get a response before their connections are closed.
-    pub(crate) fn stop_waiting(&self) {
-        self.stop.notify_waiters();
+    /// Ends the requests that wait now, whose clients get a response before their connections are closed, and refuses all
+    /// further ones.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
     }
 
     async fn send_with_retries(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {

@@ -154,10 +154,10 @@ pub fn accumulate(bytes: &[u8]) -> Option<Answer> {
     Some(answer)
 }
 
-/// The dialect that a value identifies by its fields alone.
-pub(crate) fn identify_nameless(value: &Value) -> Option<&'static str> {
+/// The dialect that the value of an event with this name identifies.
+pub(crate) fn identify_value(value: &Value, name: &str) -> Option<&'static str> {
     identify(&WireValue {
-        name: String::new(),
+        name: name.to_owned(),
         value: value.clone(),
     })
 }
@@ -207,7 +207,9 @@ fn identify(value: &WireValue) -> Option<&'static str> {
     if is_ping && !is_certain {
         return None;
     }
-    if value["choices"].is_array() {
+    let object = value["object"].as_str().unwrap_or_default();
+    let is_chunk = object.starts_with("chat.completion") || object == "text_completion";
+    if value["choices"].is_array() || is_chunk {
         Some("chat")
     } else if kind.starts_with("response.") || value["object"] == "response" {
         Some("responses")
@@ -233,14 +235,8 @@ fn identify(value: &WireValue) -> Option<&'static str> {
 fn is_error(value: &WireValue) -> bool {
     let error = &value.value["error"];
     let is_set = !error.is_null() && *error != "" && *error != Value::Bool(false);
-    value.name == "error" || value.value["type"] == "error" || is_set || is_nameless_error(value)
-}
-
-/// Whether a value that is of no dialect has the keys of an error (X7, X8).
-fn is_nameless_error(value: &WireValue) -> bool {
-    let has_type = value.value["type"].is_string();
-    let is_nameless = !has_type && ["", "message", "data"].contains(&value.name.as_str());
-    is_nameless && identify(value).is_none() && fault::in_chunk(&value.value).is_some()
+    let is_error = value.name == "error" || value.value["type"] == "error" || is_set;
+    is_error || fault::in_value(&value.value, &value.name).is_some()
 }
 
 /// The text of a field; empty if there is none.

@@ -43,13 +43,13 @@ pub fn accumulate(bytes: &[u8], options: &Options) -> Outcome {
     for frame in frames::split(bytes, options.strict) {
         // S26, U13: after the end only usage counts, and only where the option is set.
         if client.outcome.done {
-            if let (Frame::Chunk(chunk), true) = (frame, options.usage_after_done) {
+            if let (Frame::Chunk(chunk, _), true) = (frame, options.usage_after_done) {
                 client.usage_after_done(&chunk);
             }
             continue;
         }
         match frame {
-            Frame::Chunk(chunk) => client.chunk(&chunk),
+            Frame::Chunk(chunk, name) => client.chunk(&chunk, &name),
             Frame::Error(body) => client.outcome.error = Some(body),
             Frame::Done => client.outcome.done = true,
             Frame::Lost => client.outcome.lost += 1,
@@ -107,8 +107,8 @@ struct Client {
 }
 
 impl Client {
-    fn chunk(&mut self, chunk: &Value) {
-        if is_foreign(chunk) {
+    fn chunk(&mut self, chunk: &Value, name: &str) {
+        if is_foreign(chunk, name) {
             return;
         }
         if !self.merges(chunk) {
@@ -126,7 +126,7 @@ impl Client {
             known.is_none_or(|choice| choice.gains(element, keys))
         });
         self.tally.chunk(chunk, &elements, finishes, brings);
-        let error = fault::in_chunk(chunk);
+        let error = fault::in_value(chunk, name);
         for (index, element) in elements {
             if !self.outcome.order.contains(&index) {
                 self.outcome.order.push(index);
@@ -261,12 +261,15 @@ impl Client {
 }
 
 /// Whether a value between the chunks is one of another dialect, of which nothing is kept (D06).
-fn is_foreign(value: &Value) -> bool {
-    let object = value["object"].as_str().unwrap_or_default();
-    let is_chunk = object.starts_with("chat.completion") || object == "text_completion";
-    let known = || crate::dialects::identify_nameless(value);
+fn is_foreign(value: &Value, name: &str) -> bool {
+    let usage = |key: &str| value["usage"].get(key).is_some_and(fault::is_present);
+    let counts_tokens = usage("prompt_tokens") || usage("completion_tokens");
+    let is_other = !matches!(
+        crate::dialects::identify_value(value, name),
+        None | Some("chat")
+    );
     let no_choices = value.get("choices").is_none();
-    no_choices && !is_chunk && fault::in_chunk(value).is_none() && known().is_some()
+    no_choices && is_other && !counts_tokens && fault::in_value(value, name).is_none()
 }
 
 /// The string under `key`; null and `""` count as absent.

@@ -51,7 +51,7 @@ impl ChoiceMachine {
             } else {
                 Level::Choice
             };
-            if transcript.is_blank_after_list(level, key, raw) {
+            if in_delta && transcript.is_blank_after_list(key, raw) {
                 let message = "a value without content after a list was skipped";
                 self.warn("C20", message, position, transcript);
                 continue;

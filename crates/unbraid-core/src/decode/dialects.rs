@@ -62,7 +62,7 @@ impl DialectState {
     /// ping decide nothing: it may have the time in `created_at`, which Ollama's values have, too.
     pub(super) fn has_content(&self, node: &Node<'_>) -> bool {
         let event = WireEvent { name: None, node };
-        dialect::is_error(&event)
+        dialect::says_error(node)
             || match self {
                 Self::Other { .. } => dialect::identify(&event).is_some(),
                 Self::Unknown | Self::Realtime | Self::Choices { .. } => {
@@ -87,14 +87,22 @@ fn is_keep_alive(event: &WireEvent<'_, '_>) -> bool {
 }
 
 impl Decoder {
-    /// Whether a value that was read in one pass is a chunk. Only `choices` show that; any other value may be one of another
-    /// dialect.
-    pub(super) fn accepts_chunk(&mut self, has_choices: bool) -> bool {
-        let is_open = matches!(self.dialect, DialectState::Unknown | DialectState::Realtime);
-        if has_choices && is_open {
-            self.dialect = DialectState::new(Some(Dialect::Chat));
+    /// Whether a value that was read in one pass is a chunk. Until `choices` have shown what the stream is, only they do, and
+    /// then the absence of every field that could be one of another dialect.
+    pub(super) fn accepts_chunk(&mut self, chunk: &Chunk<'_>, name: Option<&[u8]>) -> bool {
+        match self.dialect {
+            DialectState::Unknown | DialectState::Realtime if chunk.has_choices => {
+                self.dialect = DialectState::new(Some(Dialect::Chat));
+                true
+            }
+            DialectState::Choices { .. } => {
+                let has_own_fields_only = name.is_none()
+                    && chunk.extra.is_empty()
+                    && chunk.object.as_deref() != Some("response");
+                chunk.has_choices || has_own_fields_only
+            }
+            DialectState::Unknown | DialectState::Realtime | DialectState::Other { .. } => false,
         }
-        has_choices
     }
 
     /// Whether a value between the chunks is one of another dialect (D06), of which nothing is kept.
@@ -108,13 +116,10 @@ impl Decoder {
             return false;
         };
         let event = WireEvent::new(emitter.event_name, node);
-        // The object of a chunk says what it is, whatever a gateway adds to it (D04).
-        let is_chunk =
-            || matches!(chunk.object.as_deref(), Some(object) if is_chunk_object(object));
         let is_foreign = !chunk.has_choices
             && chunk.error.is_none()
-            && dialect::identify(&event).is_some()
-            && !is_chunk();
+            && !counts_tokens(node)
+            && dialect::identify(&event).is_some_and(|dialect| dialect != Dialect::Chat);
         if is_foreign && !std::mem::replace(has_foreign, true) {
             emitter.warn("D6", "a value of another format was skipped");
         }
@@ -413,9 +418,11 @@ impl Decoder {
     }
 }
 
-/// Whether this is the `object` of a chunk, or of a response that was not streamed.
-fn is_chunk_object(object: &str) -> bool {
-    object.starts_with("chat.completion") || object == "text_completion"
+/// Whether a value has the usage of chat or text completions, whatever a gateway adds to it.
+fn counts_tokens(node: &Node<'_>) -> bool {
+    let usage = node.get("usage");
+    let has = |key: &str| usage.is_some_and(|usage| usage.get(key).is_some_and(Node::is_set));
+    has("prompt_tokens") || has("completion_tokens")
 }
 
 /// The JSON of an exception: its payload, with the type from the message's headers (B06).

@@ -145,7 +145,7 @@ impl Decoder {
         if let Some(mut chunk) = (self.path != DecodePath::FieldByField)
             .then(ordinary)
             .flatten()
-            .filter(|chunk| self.accepts_chunk(chunk.has_choices))
+            .filter(|chunk| self.accepts_chunk(chunk, emitter.event_name))
         {
             self.warn_of_bare_json(emitter);
             drop_long_names(&mut chunk);
@@ -181,7 +181,8 @@ impl Decoder {
             if emitter.is_full() {
                 return emitter.warn_skipped();
             }
-            let chunk = lenient::chunk(item, emitter.event_index, &self.reasoning_keys);
+            let name = emitter.event_name;
+            let chunk = lenient::chunk(item, name, emitter.event_index, &self.reasoning_keys);
             if self.skips_foreign(item, &chunk, emitter) {
                 emitter.push(Update {
                     format: chunk.format,

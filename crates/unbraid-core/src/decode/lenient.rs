@@ -7,14 +7,15 @@ use std::{borrow::Cow, sync::Arc};
 use crate::{
     Warning,
     chunk::{Chunk, is_padding, is_padding_of_p, put_field},
-    dialect,
+    dialect::{self, WireEvent},
     limits::MAX_ENTRIES,
     node::{Node, Value},
 };
 
-/// The chunk in a JSON value. Missing and unusable fields stay empty.
+/// The chunk in a JSON value of an event with this name. Missing and unusable fields stay empty.
 pub(super) fn chunk<'a>(
     node: &Node<'a>,
+    name: Option<&[u8]>,
     event_index: u64,
     reasoning_keys: &[Arc<str>],
 ) -> Chunk<'a> {
@@ -28,7 +29,7 @@ pub(super) fn chunk<'a>(
         }
     }
     // After the fields: whether a name means an error depends on whether there are choices.
-    chunk.error = reported_error(node, &chunk);
+    chunk.error = reported_error(node, name, &chunk);
     chunk.format = chunk.recognise();
     chunk
 }
@@ -109,7 +110,11 @@ fn choices<'a>(
 
 /// The error that the object reports, if any (X1 to X8): the error alone if the object also has choices, otherwise the whole
 /// object (X9).
-fn reported_error<'a>(node: &Node<'a>, chunk: &Chunk<'a>) -> Option<Cow<'a, str>> {
+fn reported_error<'a>(
+    node: &Node<'a>,
+    name: Option<&[u8]>,
+    chunk: &Chunk<'a>,
+) -> Option<Cow<'a, str>> {
     if let Some(error) = node.get("error").filter(|error| error.is_set()) {
         return Some(if chunk.elements.is_empty() {
             node.to_json()
@@ -121,5 +126,5 @@ fn reported_error<'a>(node: &Node<'a>, chunk: &Chunk<'a>) -> Option<Cow<'a, str>
     if !chunk.elements.is_empty() {
         return None;
     }
-    dialect::names_error(node).then(|| node.to_json())
+    dialect::is_error(&WireEvent::new(name, node)).then(|| node.to_json())
 }

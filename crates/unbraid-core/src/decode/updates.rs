@@ -27,7 +27,7 @@ pub(super) fn drop_long_name(name: &mut Option<Cow<'_, str>>) {
 }
 
 impl Decoder {
-    /// Decodes an ordinary chunk, or foreign JSON that is as simple, by one scan; false if the event is neither.
+    /// Decodes an ordinary chunk by one scan; false if the event is not one.
     pub(super) fn decode_by_scan(&mut self, frame: &Frame<'_>, sink: &mut dyn UpdateSink) -> bool {
         let has_reserved_name = matches!(frame.event, Some(b"error" | b"ping"));
         // Strict mode has to check the types of all fields, and the scan skips some of them.
@@ -51,7 +51,7 @@ impl Decoder {
         ) else {
             return false;
         };
-        if !self.accepts_chunk(chunk.has_choices) {
+        if !self.accepts_chunk(&chunk, frame.event) {
             return false;
         }
         // Before a template is made of it, which would keep the name for as long as the stream lasts.

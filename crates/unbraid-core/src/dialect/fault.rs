@@ -1,41 +1,46 @@
 //! Recognizes errors among the values of a stream, in the shapes that servers and gateways send (D03, X1 to X8).
 
-use super::{identify::identify, wire_event::WireEvent};
+use super::{Dialect, identify::identify, wire_event::WireEvent};
 use crate::node::Node;
 
-/// Whether a value is an error, in any of the shapes that servers and gateways send (D03).
+/// Whether a value is an error of the stream, in any of the shapes that servers and gateways send (D03).
 pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
-    let is = |key: &str, text: &str| {
-        let value = event.node.get(key).and_then(Node::as_str);
-        value.is_some_and(|value| value.text == text)
-    };
-    is("type", "error")
-        || is("object", "error")
-        || event.node.get("error").is_some_and(Node::is_set)
-        || (names_error(event.node) && is_nameless(event))
+    says_error(event.node) || (has_error_fields(event.node) && is_nameless(event))
 }
 
-/// Whether nothing but its fields says what a value is. `message` and `data` are the names that frameworks give to every event.
+/// Whether a value says that it is an error.
+pub(crate) fn says_error(node: &Node<'_>) -> bool {
+    let is_error = |key: &str| {
+        let value = node.get(key).and_then(Node::as_str);
+        value.is_some_and(|value| value.text == "error")
+    };
+    is_error("type") || is_error("object") || node.get("error").is_some_and(Node::is_set)
+}
+
+/// Whether nothing but its fields says what a value is: neither a dialect nor a type or name of its own. `message` and `data`
+/// are the names that frameworks give to every event, and the type may be that of an error.
 fn is_nameless(event: &WireEvent<'_, '_>) -> bool {
     let kind = event.kind();
-    kind.is_none_or(|kind| matches!(&*kind, "message" | "data")) && identify(event).is_none()
+    let is_of_error = |kind: &str| {
+        let kind = kind.to_ascii_lowercase();
+        kind.ends_with("error") || kind.ends_with("exception")
+    };
+    let has_choices = event.node.get("choices").is_some_and(Node::is_set);
+    !has_choices
+        && kind.is_none_or(|kind| matches!(&*kind, "message" | "data") || is_of_error(&kind))
+        && matches!(identify(event), None | Some(Dialect::Chat))
 }
 
-/// Whether a value without content is an error, by the keys that gateways use (X6 to X8).
-pub(crate) fn names_error(node: &Node<'_>) -> bool {
+/// Whether a value has the fields by which gateways report an error (X6 to X8).
+fn has_error_fields(node: &Node<'_>) -> bool {
     let is_set = |key: &str| node.get(key).is_some_and(Node::is_set);
+    // Codes of success and progress are those of HTTP.
     let is_error_code = |node: &Node<'_>, key: &str| {
         node.get(key)
             .and_then(Node::as_i64_lenient)
-            .is_some_and(|code| code != 0)
+            .is_some_and(|code| code != 0 && !(100..300).contains(&code))
     };
-    let is_named_error = |key: &str| {
-        let name = node.get(key).and_then(Node::text);
-        name.is_some_and(|name| name == "error")
-    };
-    is_named_error("object")
-        || is_named_error("type")
-        || is_set("error_message")
+    is_set("error_message")
         || is_set("detail")
         || ((is_set("msg") || is_set("message")) && is_error_code(node, "code"))
         || node

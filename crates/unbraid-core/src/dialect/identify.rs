@@ -9,6 +9,7 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
     if node
         .get("choices")
         .is_some_and(|node| node.as_array().is_some())
+        || is_chunk_object(node)
     {
         return Some(Dialect::Chat); // first, because gateways add the fields of other dialects to chunks (D04)
     }
@@ -29,6 +30,15 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
     } else {
         None
     }
+}
+
+/// Whether the `object` of a value is that of a chunk, or of a response that was not streamed. It says what a value without
+/// `choices` is, whatever a gateway adds to it.
+fn is_chunk_object(node: &Node<'_>) -> bool {
+    let object = node.get("object").and_then(Node::as_str);
+    object.is_some_and(|object| {
+        object.text.starts_with("chat.completion") || object.text == "text_completion"
+    })
 }
 
 /// Whether a value has a type or a key of a dialect that no other value has by chance.

@@ -48,34 +48,43 @@ impl Transcript {
     pub(crate) fn set_extra(&mut self, level: Level, key: &str, raw: &str, repeats: bool) -> bool {
         let is_list = level.is_list(key, raw);
         let repeats_list = is_list && (repeats || list_items(raw).is_empty());
-        let replaces = |known: &str| !repeats_list && (is_list || *known != *raw);
         match level {
-            Level::Choice => set_field(&mut self.extra, key, raw, replaces, |value| {
-                *value = raw.into();
-            }),
+            Level::Choice => {
+                let replaces = |known: &str| !repeats_list && (is_list || *known != *raw);
+                set_field(&mut self.extra, key, raw, replaces, |value| {
+                    *value = raw.into();
+                })
+            }
             Level::Message => {
-                // A delta's list is kept only in its event: images are large.
-                let is_kept = !is_list && !self.has_list(level, key);
-                let kept = if is_kept { raw } else { "" };
-                set_field(&mut self.delta_extra, key, kept, replaces, |value| {
-                    kept.clone_into(value);
+                // A delta's list is kept only in its event: images are large. An entry in place of a list is kept with a
+                // mark, so that it counts once if it is repeated.
+                let is_entry = !is_list && self.has_list(key);
+                let kept: Cow<'_, str> = match (is_list, is_entry) {
+                    (true, _) => "".into(),
+                    (_, true) => format!("{ENTRY}{raw}").into(),
+                    _ => raw.into(),
+                };
+                let is_repeated = repeats_list || (repeats && is_entry);
+                let replaces = |known: &str| !is_repeated && (is_list || *known != *kept);
+                set_field(&mut self.delta_extra, key, &kept, replaces, |value| {
+                    (*kept).clone_into(value);
                 })
             }
         }
     }
 
-    /// Whether a value without content follows a list that has arrived, which it does not replace (C20).
-    pub(crate) fn is_blank_after_list(&self, level: Level, key: &str, raw: &str) -> bool {
-        matches!(raw, "\"\"" | "0" | "false" | "{}") && self.has_list(level, key)
+    /// Whether a value without content of a delta follows a list that has arrived, which it does not replace (C20).
+    pub(crate) fn is_blank_after_list(&self, key: &str, raw: &str) -> bool {
+        is_blank(raw) && self.has_list(key)
     }
 
-    /// Whether a list of this name has arrived.
-    fn has_list(&self, level: Level, key: &str) -> bool {
-        level.grows(key)
-            && match level {
-                Level::Choice => has_value(&self.extra, key, |raw| raw.starts_with('[')),
-                Level::Message => has_value(&self.delta_extra, key, str::is_empty),
-            }
+    /// Whether a list of this name has arrived in the deltas.
+    fn has_list(&self, key: &str) -> bool {
+        let mut fields = self.delta_extra.iter();
+        Level::Message.grows(key)
+            && fields.any(|(known, kept)| {
+                **known == *key && (kept.is_empty() || kept.starts_with(ENTRY))
+            })
     }
 
     /// Emits the fields that changed, those of the delta first. The record's number counts those.
@@ -140,14 +149,14 @@ impl Transcript {
     }
 }
 
-fn has_value<K, V>(fields: &[(K, V)], key: &str, is_it: impl Fn(&str) -> bool) -> bool
-where
-    K: Deref<Target = str>,
-    V: Deref<Target = str>,
-{
-    fields
-        .iter()
-        .any(|(known, value)| **known == *key && is_it(value))
+/// What is kept of an entry in place of a list begins with this mark, with which no other value begins that is kept.
+const ENTRY: char = '[';
+
+fn is_blank(raw: &str) -> bool {
+    let inner = raw
+        .strip_prefix('{')
+        .and_then(|inner| inner.strip_suffix('}'));
+    matches!(raw, "\"\"" | "0" | "false") || inner.is_some_and(|inner| inner.trim().is_empty())
 }
 
 /// Adds a field, or replaces its value if that is to be replaced; true if it did either.
@@ -201,7 +210,11 @@ fn push_quoted(object: &mut String, name: &str) {
     object.push('"');
 }
 
+/// Adds the entries of a list to another one, or to one entry in its place.
 fn append(list: &mut String, more: &str) {
+    if !list.starts_with('[') && !is_blank(list) {
+        *list = format!("[{list}]");
+    }
     if list_items(list).is_empty() || !list.ends_with(']') {
         more.clone_into(list);
         return;

@@ -175,8 +175,9 @@ async fn single_body(answer: Answer) -> Result<(HeaderMap, ByteStream), ApiError
 fn stream_error(refusal: &Refusal) -> StreamError {
     match refusal {
         Refusal::Answer(whole) => {
-            let body = String::from_utf8_lossy(&whole.body);
-            StreamError::Server(Arc::new(ServerError::new(&body, 0)))
+            // With the status of the response, which its body need not name.
+            let error = whole.refused_error();
+            StreamError::Server(Arc::new(ServerError::new(&error.0, 0)))
         }
         Refusal::Gateway(ApiError::UPSTREAM_TIMEOUT) => {
             StreamError::TimedOut(TimedOut::new(Timeout::FirstByte, std::time::Duration::ZERO))

@@ -377,6 +377,28 @@ async fn the_aggregate_of_failed_answers_has_the_status_and_the_names_that_the_f
 }
 
 #[tokio::test]
+async fn a_refused_request_gives_the_aggregate_its_status_if_the_other_answers_are_errors() {
+    let upstream = Upstream::script(|_, ordinal| {
+        let error = r#"{"error":{"message":"slow down"}}"#;
+        match ordinal {
+            0 => json_body(429, error),
+            _ => vec![
+                Step::Sleep(Duration::from_millis(100)),
+                sse(),
+                Step::Send(format!("data: {error}\n\n")),
+                Step::End,
+            ],
+        }
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
+    let response = send(gateway.post(whole).header("x-stream-fan-out", "always")).await;
+    assert_eq!(response.status(), 429);
+    assert_eq!(response.value().await["error"]["message"], "slow down");
+}
+
+#[tokio::test]
 async fn cancelling_a_choice_closes_its_connection() {
     let upstream = Upstream::script(|_, _| {
         vec![

@@ -141,8 +141,9 @@ async fn requests_that_outlast_the_drain_without_a_head_get_503() {
     let whole = request(1).replace("\"stream\":true", "\"stream\":false");
     let waiting = [
         gateway.post(request(1)),
+        // More than are sent at once.
         gateway
-            .post(request(2))
+            .post(request(20))
             .header("x-stream-fan-out", "always"),
         gateway.post(request(1)).header("idempotency-key", "k"),
         gateway
@@ -152,13 +153,14 @@ async fn requests_that_outlast_the_drain_without_a_head_get_503() {
         gateway.get("/v1/models"),
     ]
     .map(|request| tokio::spawn(send(request)));
-    eventually("all wait", async || upstream.seen().len() == 7).await;
+    eventually("all wait", async || upstream.seen().len() == 21).await;
     gateway.drain();
     for response in waiting {
         let response = response.await.unwrap();
         assert_eq!(response.status(), 503);
         assert_eq!(error_code(response).await, "draining");
     }
+    assert_eq!(upstream.seen().len(), 21, "nothing more is sent");
     eventually("the server stops", async || gateway.has_stopped()).await;
 }
 

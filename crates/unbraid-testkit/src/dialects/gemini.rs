@@ -101,7 +101,11 @@ fn with_citations_before(before: Option<Value>, new: &Value) -> Value {
     let mut all = before.unwrap_or_else(|| json!({}));
     for (key, value) in new.as_object().into_iter().flatten() {
         let is_list = key == "citations" || key == "citationSources";
-        let own = if is_list { entries(value) } else { Vec::new() };
+        let own = match value {
+            Value::Object(fields) if fields.is_empty() => Vec::new(),
+            value if is_list => entries(value),
+            _ => Vec::new(),
+        };
         let old = if is_list {
             all[key].clone()
         } else {

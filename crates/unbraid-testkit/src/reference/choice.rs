@@ -115,7 +115,7 @@ impl Choice {
         after.apply(element, reasoning_keys);
         after.role.clone_from(&self.role);
         after.finish_reason.clone_from(&self.finish_reason);
-        after != *self
+        after != *self || element.get("delta").is_some_and(has_unknown_field)
     }
 
     /// The delta, or the message of a server that sends one instead while the choice is empty (E21, E27).
@@ -289,6 +289,18 @@ fn has_payload_field(delta: &Value) -> bool {
     delta
         .as_object()
         .is_some_and(|fields| fields.values().any(is_payload))
+}
+
+/// Whether a delta has a field that belongs to the message and has no text (C20).
+fn has_unknown_field(delta: &Value) -> bool {
+    let known = ["role", "content", "refusal", "tool_calls", "function_call"];
+    let padding = ["obfuscation", "nonce", "p"];
+    let names = known.into_iter().chain(padding).chain(REASONING_KEYS);
+    let names: Vec<&str> = names.collect();
+    delta.as_object().is_some_and(|fields| {
+        let mut fields = fields.iter();
+        fields.any(|(key, value)| !value.is_null() && !names.contains(&&**key))
+    })
 }
 
 /// The field names of reasoning, in the order of their priority (R3, R5).

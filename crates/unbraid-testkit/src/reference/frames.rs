@@ -7,7 +7,8 @@ use super::{fault, lenient};
 /// One item of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Frame {
-    Chunk(Value),
+    /// A value, and the name of its event.
+    Chunk(Value, String),
     /// An event named `error`, with any data (S15).
     Error(Value),
     Done,
@@ -100,12 +101,11 @@ impl Event {
         match (self.name.as_str(), strict) {
             _ if self.data.is_empty() => Vec::new(),
             ("error", _) => self.error(&data),
-            (_, true) => strictly(&data),
-            (_, false) => self
-                .parts()
-                .into_iter()
-                .flat_map(|part| part.frames)
-                .collect(),
+            (_, true) => self.named(strictly(&data)).collect(),
+            (_, false) => {
+                let parts = self.parts().into_iter();
+                parts.flat_map(|part| self.named(part.frames)).collect()
+            }
         }
     }
 
@@ -133,7 +133,18 @@ impl Event {
                 last.frames.pop();
             }
         }
-        parts.into_iter().flat_map(|part| part.frames).collect()
+        parts
+            .into_iter()
+            .flat_map(|part| self.named(part.frames))
+            .collect()
+    }
+
+    /// The frames of this event, with its name.
+    fn named(&self, frames: Vec<Frame>) -> impl Iterator<Item = Frame> {
+        frames.into_iter().map(|frame| match frame {
+            Frame::Chunk(chunk, _) => Frame::Chunk(chunk, self.name.clone()),
+            frame => frame,
+        })
     }
 
     /// The values of the data lines, each of one or more lines (S10, S11), and the lines between them.
@@ -147,7 +158,7 @@ impl Event {
         }
         // S16: what the data of a ping says takes precedence over the name.
         let is_chunk = |frame: &Frame| match frame {
-            Frame::Chunk(chunk) => {
+            Frame::Chunk(chunk, _) => {
                 chunk["choices"].is_array()
                     || chunk.get("error").is_some_and(fault::is_present)
                     || chunk["object"] == "error"
@@ -277,7 +288,7 @@ fn chunks(value: Value) -> Vec<Frame> {
     match value {
         Value::Array(values) => values.into_iter().flat_map(chunks).collect(),
         Value::Object(fields) if fields.is_empty() => Vec::new(),
-        Value::Object(_) => vec![Frame::Chunk(value)],
+        Value::Object(_) => vec![Frame::Chunk(value, String::new())],
         Value::Null => Vec::new(),
         Value::String(text) if text.is_empty() => Vec::new(),
         Value::String(text) if text.trim() == "[DONE]" => vec![Frame::Done],

@@ -26,7 +26,7 @@ impl Citations {
     pub(super) fn add(&mut self, node: &Node<'_>) {
         for (key, value) in node.as_object().unwrap_or_default() {
             let list = match &**key {
-                "citations" | "citationSources" => entries(Some(value)),
+                "citations" | "citationSources" if value.is_set() => entries(Some(value)),
                 _ => &[],
             };
             self.change(key, |field| match list {
@@ -143,5 +143,8 @@ mod tests {
         let none = r#"{"citations":[]}"#;
         assert_eq!(kept(&[none]), none);
         assert_eq!(kept(&[none, one]), one);
+        let blank = r#"{"citations":{},"citationSources":{}}"#;
+        let beside = r#"{"citations":[{"a":1}],"citationSources":{}}"#;
+        assert_eq!(kept(&[one, blank]), beside);
     }
 }
