@@ -61,6 +61,30 @@ fn t16_declared_names_distinguish_a_fragment_from_the_next_call_without_an_index
     check_declared(&["edit_", "file"], &chunks, events, &two);
 }
 
+/// Without an index, a name after the arguments of a call with an id is that of this call.
+#[test]
+fn t18_t03_a_name_after_the_arguments_needs_no_index() {
+    check(
+        &calls(&[
+            r#"{"id":"c1","function":{"arguments":"{\"a\":1}"}}"#,
+            r#"{"function":{"name":"add"}}"#,
+            r#"{"id":"c2","function":{"name":"sub","arguments":"{}"}}"#,
+        ]),
+        r#"
+        |+0 #- c1 "add" function
+        | 0 {"a":1}
+        |+1 #- c2 "sub" function
+        | 1 {}
+        |   =tool_calls
+        |.0 complete
+        |.1 complete"#,
+        &[
+            r##"#- c1 "add" function {"a":1} complete"##,
+            r##"#- c2 "sub" function {} complete"##,
+        ],
+    );
+}
+
 #[test]
 fn t18_arguments_wait_for_the_name() {
     check(

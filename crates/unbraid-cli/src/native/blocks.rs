@@ -1,5 +1,7 @@
 //! The parts of an answer in the order in which they arrived: texts, reasoning, calls, and the provider's own objects.
 
+use std::{ops::RangeBounds, slice::SliceIndex};
+
 use unbraid_core::{Event, ToolCall, Transcript, internal::compact};
 
 use super::{NativeError, json};
@@ -129,24 +131,87 @@ fn push_citation(blocks: &mut Vec<Block>, entry: String) {
     }
 }
 
-/// Puts an object in the place of the text that it repeats: the end of a text or of reasoning, of which the rest stays.
+/// Puts an object in the place of the text that it repeats, of which the rest stays. Usually a text ends with it. Where the
+/// blocks of the stream were interleaved, or one had no stop, other text follows it or comes in between.
 fn replace_text(blocks: &mut Vec<Block>, repeated: &str, is_reasoning: bool, object: Block) {
-    let ends_with = |block: &Block| match block {
-        Block::Text { text, .. } => !is_reasoning && text.ends_with(repeated),
-        Block::Reasoning(text) => is_reasoning && text.ends_with(repeated),
-        Block::Call(_) | Block::Object { .. } => false,
+    let ends_with =
+        |block: &Block| text_of(block, is_reasoning).is_some_and(|text| text.ends_with(repeated));
+    let found = match blocks.iter().rposition(ends_with) {
+        Some(at) => {
+            let text = blocks
+                .get(at)
+                .and_then(|block| text_of(block, is_reasoning));
+            text.map(|text| (at, text.len() - repeated.len()))
+        }
+        None => find_text(blocks, repeated, is_reasoning),
     };
-    let Some(at) = blocks.iter().rposition(ends_with) else {
+    let Some((first, mut start)) = found else {
         return blocks.push(object);
     };
-    let mut is_empty = false;
-    if let Some(Block::Text { text, .. } | Block::Reasoning(text)) = blocks.get_mut(at) {
-        text.truncate(text.len() - repeated.len());
-        is_empty = text.is_empty();
+    let (mut missing, mut object) = (repeated.len(), Some(object));
+    for block in blocks.split_off(first) {
+        let text = text_of(&block, is_reasoning).filter(|text| missing > 0 && start < text.len());
+        let Some(text) = text else {
+            start = start.saturating_sub(text_of(&block, is_reasoning).map_or(0, str::len));
+            blocks.push(block);
+            continue;
+        };
+        let end = text.len().min(start + missing);
+        missing -= end - start;
+        let (before, after) = (block.cut(..start), block.cut(end..));
+        start = 0;
+        blocks.extend(before.into_iter().chain(object.take()).chain(after));
     }
-    blocks.insert(at + 1, object);
-    if is_empty {
-        blocks.remove(at);
+}
+
+/// The block in which the last occurrence of a text begins, and its place there. The text may be spread over several blocks.
+fn find_text(blocks: &[Block], text: &str, is_reasoning: bool) -> Option<(usize, usize)> {
+    /// How far back it is looked for: what arrives between the deltas of one block.
+    const MAX_BLOCKS: usize = 64;
+    const MAX_BYTES: usize = 64 * 1024;
+    let (mut window, mut first) = (String::new(), blocks.len());
+    for (at, block) in blocks.iter().enumerate().rev().take(MAX_BLOCKS) {
+        if window.len() > text.len() + MAX_BYTES {
+            break;
+        }
+        first = at;
+        window.insert_str(0, text_of(block, is_reasoning).unwrap_or_default());
+    }
+    Some((first, window.rfind(text)?))
+}
+
+fn text_of(block: &Block, is_reasoning: bool) -> Option<&str> {
+    match block {
+        Block::Text { text, .. } if !is_reasoning => Some(text),
+        Block::Reasoning(text) if is_reasoning => Some(text),
+        Block::Text { .. } | Block::Reasoning(_) | Block::Call(_) | Block::Object { .. } => None,
+    }
+}
+
+impl Block {
+    /// A part of a text, with its citations if it is the first one; `None` if it is empty.
+    fn cut(&self, range: impl SliceIndex<str, Output = str> + RangeBounds<usize>) -> Option<Self> {
+        let is_first = range.contains(&0);
+        let part = |text: &str| {
+            text.get(range)
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+        };
+        match self {
+            Self::Text { text, citations } => {
+                let citations = if is_first {
+                    citations.clone()
+                } else {
+                    Vec::new()
+                };
+                Some(Self::Text {
+                    text: part(text)?,
+                    citations,
+                })
+            }
+            Self::Reasoning(text) => part(text).map(Self::Reasoning),
+            Self::Call(_) | Self::Object { .. } => None,
+        }
     }
 }
 
@@ -194,6 +259,15 @@ mod tests {
         assert_eq!(blocks, [object(), object(), Block::Call(0)]);
         replace_text(&mut blocks, "unknown", false, object());
         assert_eq!(blocks.len(), 4);
+
+        // Text of another block follows, or comes in between.
+        let mut blocks = vec![Block::Reasoning("TU".to_owned())];
+        replace_text(&mut blocks, "T", true, object());
+        assert_eq!(blocks, [object(), Block::Reasoning("U".to_owned())]);
+        let reasoning = |text: &str| Block::Reasoning(text.to_owned());
+        let mut blocks = vec![reasoning("aT"), text("hi"), reasoning("V"), text("b")];
+        replace_text(&mut blocks, "TV", true, object());
+        assert_eq!(blocks, [reasoning("a"), object(), text("hi"), text("b")]);
 
         // The text after reasoning may end with the same words.
         let mut blocks = vec![Block::Reasoning("Yes".to_owned()), text("I say: Yes")];

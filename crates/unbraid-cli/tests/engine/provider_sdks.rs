@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 65] = [
+const DIFFERENT: [(&str, &str); 67] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -38,6 +38,14 @@ const DIFFERENT: [(&str, &str); 65] = [
     (
         "anthropic/gateway-a11-spliced-retry",
         "two messages become one",
+    ),
+    (
+        "anthropic/gateway-a06-a08-deltas-without-content-or-type",
+        "a delta of null raises an AttributeError",
+    ),
+    (
+        "responses/gateway-p06-items-by-id-alone",
+        "text that arrives only as a whole is not read",
     ),
     (
         "anthropic/gateway-d09-a-name-without-an-object",

@@ -25,10 +25,6 @@ pub(super) fn apply(
     tools: &[Arc<str>],
 ) -> Result<(), LimitExceeded> {
     let has_function = update.function_name.is_some() || update.function_arguments.is_some();
-    if update.tool_calls.is_empty() && !has_function {
-        announce_all(transcript, position);
-        return Ok(());
-    }
     for entry in &update.tool_calls {
         let call = match find(transcript.calls(), entry, tools) {
             Some(call) => call,

@@ -65,9 +65,7 @@ impl DialectReader for Anthropic {
             }
             "content_block_stop" => {
                 let index = self.index(node);
-                if let Some(block) = self.blocks.remove(index) {
-                    self.close(index, block, output);
-                }
+                self.stop(index, output);
             }
             "message_delta" => self.message_delta(node, output),
             "message_stop" => self.message_stop(node, output),
@@ -158,9 +156,7 @@ impl Anthropic {
         let blocks = entries(message.get("content"));
         for (position, block) in (0..).zip(blocks) {
             self.block_start(position, block, output);
-            if let Some(block) = self.blocks.remove(position) {
-                self.close(position, block, output);
-            }
+            self.stop(position, output);
         }
         self.needs_end_mark = is_late || blocks.is_empty();
         self.early_reason = self.stop_fields(message, output);
@@ -233,6 +229,14 @@ impl Anthropic {
         true
     }
 
+    /// A block has stopped, or another one starts with its index.
+    fn stop(&mut self, index: i64, output: &mut Output<'_>) {
+        self.blocks.stop(index);
+        while let Some((index, block)) = self.blocks.take_complete() {
+            self.close(index, block, output);
+        }
+    }
+
     /// Closes the blocks whose stops are missing (A12).
     fn close_all(&mut self, output: &mut Output<'_>) {
         for (index, block) in self.blocks.take() {
@@ -256,6 +260,7 @@ impl Anthropic {
                     output.entry(CHOICE, list, &object.to_json());
                 }
             }
+            Block::Entry { list, json } => output.entry(CHOICE, list, &json),
         }
     }
 

@@ -77,9 +77,7 @@ impl Bedrock {
             "contentBlockDelta" => self.block_delta(payload, output),
             "contentBlockStop" => {
                 let index = self.index(payload);
-                if let Some(block) = self.blocks.remove(index) {
-                    self.close(index, block, output);
-                }
+                self.stop(index, output);
             }
             "messageStop" => self.message_stop(payload, output),
             "metadata" => {
@@ -124,6 +122,14 @@ impl Bedrock {
         }
     }
 
+    /// A block has stopped, or another one starts with its index.
+    fn stop(&mut self, index: i64, output: &mut Output<'_>) {
+        self.blocks.stop(index);
+        while let Some((index, block)) = self.blocks.take_complete() {
+            self.close(index, block, output);
+        }
+    }
+
     fn close(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
         match block {
             Block::Text | Block::Dropped => {}
@@ -145,6 +151,7 @@ impl Bedrock {
                     _ => output.entry(CHOICE, list, &format!("{{\"{key}\":{json}}}")),
                 }
             }
+            Block::Entry { list, json } => output.entry(CHOICE, list, &json),
         }
     }
 }

@@ -8,11 +8,20 @@ use super::{
 use crate::limits::{MAX_ENTRIES, MAX_EVENT_BYTES};
 
 /// The blocks that have started and not stopped, by their index, which is a key and not a position (D12).
+///
+/// An object that has stopped waits here for those that have started before it, whose stops are late or missing (A12): the lists of
+/// the message are in the order of the starts.
 #[derive(Default)]
 pub(crate) struct Blocks {
-    open: Vec<(i64, Block)>,
+    open: Vec<Open>,
     /// The calls and objects that have stopped, of which more may arrive where events are reordered (A8).
     stopped: Vec<(i64, Stopped)>,
+}
+
+struct Open {
+    index: i64,
+    block: Block,
+    has_stopped: bool,
 }
 
 /// One block.
@@ -29,24 +38,33 @@ pub(crate) enum Block {
         key: &'static str,
         object: Object,
     },
+    /// A complete object, as JSON.
+    Entry {
+        list: &'static str,
+        json: String,
+    },
 }
 
 impl Blocks {
     pub(crate) fn get_mut(&mut self, index: i64) -> Option<&mut Block> {
-        let blocks = self.open.iter_mut().rev();
-        let (_, block) = blocks.into_iter().find(|(known, _)| *known == index)?;
-        Some(block)
+        let at = self.position(index)?;
+        self.open.get_mut(at).map(|open| &mut open.block)
     }
 
     pub(crate) fn get(&self, index: i64) -> Option<&Block> {
-        let mut blocks = self.open.iter().rev();
-        let (_, block) = blocks.find(|(known, _)| *known == index)?;
-        Some(block)
+        let at = self.position(index)?;
+        self.open.get(at).map(|open| &open.block)
+    }
+
+    fn position(&self, index: i64) -> Option<usize> {
+        let mut blocks = self.open.iter();
+        blocks.rposition(|open| open.index == index && !open.has_stopped)
     }
 
     /// The index of the block that started last.
     pub(crate) fn latest(&self) -> Option<i64> {
-        self.open.last().map(|(index, _)| *index)
+        let mut blocks = self.open.iter().rev();
+        Some(blocks.find(|open| !open.has_stopped)?.index)
     }
 
     /// Adds a block. Beyond the limit the oldest one is returned, and has to be closed.
@@ -54,8 +72,50 @@ impl Blocks {
         let is_full = self.open.len() >= MAX_ENTRIES;
         let oldest = is_full.then(|| self.open.remove(0));
         self.stopped.retain(|(known, _)| *known != index);
-        self.open.push((index, block));
-        oldest
+        self.open.push(Open {
+            index,
+            block,
+            has_stopped: false,
+        });
+        oldest.map(|open| (open.index, open.block))
+    }
+
+    /// Adds a complete object if it has to wait for others; returns its JSON if it has not.
+    pub(crate) fn hold_entry(&mut self, list: &'static str, json: String) -> Option<String> {
+        let is_held = self.open.iter().any(Open::holds) && self.has_room_to_hold();
+        if !is_held || self.open.len() >= MAX_ENTRIES {
+            return Some(json);
+        }
+        self.open.push(Open {
+            index: 0,
+            block: Block::Entry { list, json },
+            has_stopped: true,
+        });
+        None
+    }
+
+    /// Marks a block as stopped.
+    pub(crate) fn stop(&mut self, index: i64) {
+        if let Some(open) = self.position(index).and_then(|at| self.open.get_mut(at)) {
+            open.has_stopped = true;
+        }
+    }
+
+    /// Takes the next block that has stopped and waits for no other one.
+    pub(crate) fn take_complete(&mut self) -> Option<(i64, Block)> {
+        let keeps_order = self.has_room_to_hold();
+        let mut is_held = false;
+        let at = self.open.iter().position(|open| {
+            is_held |= keeps_order && open.holds();
+            open.has_stopped && !(is_held && open.block.is_listed())
+        })?;
+        let open = self.open.remove(at);
+        Some((open.index, open.block))
+    }
+
+    /// Whether objects may wait: what is kept has a limit, beyond which blocks are dropped.
+    fn has_room_to_hold(&self) -> bool {
+        self.bytes() <= MAX_EVENT_BYTES / 2
     }
 
     /// Notes that a block has stopped.
@@ -77,6 +137,13 @@ impl Blocks {
 
     /// Takes what is known of the block with this index that has stopped. An object remains stopped.
     pub(crate) fn take_stopped(&mut self, index: i64) -> Option<Stopped> {
+        let is_waiting = |open: &Open| {
+            let is_object = matches!(open.block, Block::Object { .. });
+            open.index == index && open.has_stopped && is_object
+        };
+        if self.open.iter().any(is_waiting) {
+            return Some(Stopped::Object);
+        }
         let mut stopped = self.stopped.iter();
         let at = stopped.rposition(|(known, _)| *known == index)?;
         match self.stopped.get(at) {
@@ -86,22 +153,20 @@ impl Blocks {
         }
     }
 
-    pub(crate) fn remove(&mut self, index: i64) -> Option<Block> {
-        let at = self.open.iter().rposition(|(known, _)| *known == index)?;
-        Some(self.open.remove(at).1)
-    }
-
     /// Removes all blocks, in the order of their starts.
     pub(crate) fn take(&mut self) -> Vec<(i64, Block)> {
-        std::mem::take(&mut self.open)
+        let open = std::mem::take(&mut self.open).into_iter();
+        open.map(|open| (open.index, open.block)).collect()
     }
 
     /// Iterates over the open calls.
     pub(crate) fn calls(&mut self) -> impl Iterator<Item = &mut Call> {
-        self.open.iter_mut().filter_map(|(_, block)| match block {
-            Block::Call(call) => Some(call),
-            Block::Text | Block::Dropped | Block::Object { .. } => None,
-        })
+        self.open
+            .iter_mut()
+            .filter_map(|open| match &mut open.block {
+                Block::Call(call) => Some(call),
+                Block::Text | Block::Dropped | Block::Object { .. } | Block::Entry { .. } => None,
+            })
     }
 
     /// Whether a text of this length can be added to an object.
@@ -112,7 +177,7 @@ impl Blocks {
     }
 
     fn bytes(&self) -> usize {
-        self.open.iter().map(|(_, block)| block.bytes()).sum()
+        self.open.iter().map(|open| open.block.bytes()).sum()
     }
 
     /// Drops the largest object if all of them together are longer than an event may be.
@@ -120,19 +185,32 @@ impl Blocks {
         if self.bytes() <= MAX_EVENT_BYTES {
             return;
         }
-        let largest = self.open.iter_mut().max_by_key(|(_, block)| block.bytes());
-        if let Some((_, block)) = largest {
-            *block = Block::Dropped;
+        let largest = self.open.iter_mut().max_by_key(|open| open.block.bytes());
+        if let Some(open) = largest {
+            open.block = Block::Dropped;
             output.warn("D16", "a block that is too long was not kept");
         }
     }
 }
 
+impl Open {
+    /// Whether objects that have started later wait for it.
+    fn holds(&self) -> bool {
+        !self.has_stopped && self.block.is_listed()
+    }
+}
+
 impl Block {
+    /// Whether it becomes an entry of a list of the message.
+    fn is_listed(&self) -> bool {
+        matches!(self, Self::Object { .. } | Self::Entry { .. })
+    }
+
     /// How many bytes it keeps.
     fn bytes(&self) -> usize {
         match self {
             Self::Object { object, .. } => object.bytes(),
+            Self::Entry { json, .. } => json.len(),
             Self::Text | Self::Dropped | Self::Call(_) => 0,
         }
     }

@@ -5,11 +5,13 @@ mod added;
 mod delta;
 mod header;
 mod item;
+mod key;
 mod last;
 mod parts;
 mod whole;
 
-use item::{Item, ItemKind, Key, ReasoningKind};
+use item::{Item, ItemKind, ReasoningKind};
+use key::Key;
 
 use super::{
     calls::Calls,

@@ -114,11 +114,14 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
             "content_block_delta" => {
                 (started, has_content) = (true, true);
                 let index = value["index"].as_i64().unwrap_or_default();
-                let Some(at) = block_of(&mut blocks, index, &value["delta"]) else {
+                let Some(delta) = typed(&value["delta"]) else {
+                    continue; // nothing
+                };
+                let Some(at) = block_of(&mut blocks, index, &delta) else {
                     continue;
                 };
-                blocks[at].deltas.push(value["delta"].clone());
-                order.push((at, value["delta"].clone()));
+                blocks[at].deltas.push(delta.clone());
+                order.push((at, delta));
             }
             "content_block_stop" => {
                 for block in &mut blocks {
@@ -178,6 +181,33 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
         answer.choices.insert(0, choice);
     }
     answer
+}
+
+/// A delta with its type, which its field implies if it is missing; `None` if it has nothing.
+fn typed(delta: &Value) -> Option<Value> {
+    let mut delta = delta.clone();
+    let Some(fields) = delta.as_object_mut() else {
+        return Some(delta).filter(super::is_set);
+    };
+    let kinds = [
+        ("text", "text_delta"),
+        ("thinking", "thinking_delta"),
+        ("partial_json", "input_json_delta"),
+        ("signature", "signature_delta"),
+        ("citation", "citations_delta"),
+    ];
+    let has = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
+    let implied = kinds.iter().find(|(key, _)| has(key));
+    let own = fields.get("type").and_then(Value::as_str);
+    let kind = own.filter(|kind| !kind.is_empty()).map(str::to_owned);
+    let kind = kind.or_else(|| implied.map(|(_, kind)| (*kind).to_owned()));
+    let is_known = !matches!(kind.as_deref(), None | Some("signature_delta"));
+    let mut others = fields.iter().filter(|(key, _)| *key != "type");
+    let is_blank = !is_known && others.all(|(_, value)| value.is_null());
+    if let Some(kind) = kind {
+        fields.insert("type".to_owned(), json!(kind));
+    }
+    (!is_blank).then_some(delta)
 }
 
 /// A block whose start is missing (A08).

@@ -1,12 +1,14 @@
 //! Responses: the texts of each item from its fragments, or from the first complete value if there are none.
 
 mod final_output;
+mod items;
 mod parts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use self::items::Item;
 use super::{Answer, Call, Choice, Stream, entries, is_set, merge, reason, text};
 
 /// One text in order of appearance: of an item and a part, in a lane.
@@ -31,19 +33,6 @@ struct Reader {
     whole: BTreeSet<TextKey>,
     /// The parts that were added, with the number that each of them has here.
     added: BTreeMap<TextKey, i64>,
-}
-
-#[derive(Default)]
-struct Item {
-    index: Option<i64>,
-    id: String,
-    call: Option<usize>,
-    reasoning: Option<&'static str>,
-    call_id: Option<String>,
-    is_done: bool,
-    annotated: bool,
-    described: bool,
-    lane: &'static str,
 }
 
 pub(super) fn read(stream: &Stream) -> Answer {
@@ -106,48 +95,6 @@ pub(super) fn read(stream: &Stream) -> Answer {
 }
 
 impl Reader {
-    fn item(&mut self, value: &Value, id: &str, lane: &'static str) -> usize {
-        let index = value["output_index"].as_i64();
-        let own = if value["item"].is_object() {
-            &value["item"]
-        } else {
-            value
-        };
-        let call_id = own["call_id"].as_str();
-        let found = match index {
-            Some(_) => self.items.iter().rposition(|item| item.index == index),
-            None if !id.is_empty() => self.items.iter().rposition(|item| item.id == id),
-            None => None,
-        };
-        let by_call = |item: &Item| {
-            call_id.is_some()
-                && item.call_id.as_deref() == call_id
-                && (index.is_none() || item.index.is_none())
-        };
-        let is_other = |item: &Item| call_id.is_some() && item.call_id.is_some() && !by_call(item);
-        let open = |item: &Item| {
-            !item.is_done
-                && item.lane == lane
-                && (index.is_none() || item.index.is_none())
-                && !is_other(item)
-        };
-        let found = found.or_else(|| self.items.iter().rposition(by_call));
-        let found = found.or_else(|| self.items.iter().rposition(open));
-        let at = found.unwrap_or_else(|| {
-            self.items.push(Item {
-                lane,
-                ..Item::default()
-            });
-            self.items.len() - 1
-        });
-        let item = &mut self.items[at];
-        item.index = item.index.or(index);
-        if item.id.is_empty() {
-            id.clone_into(&mut item.id);
-        }
-        at
-    }
-
     fn part(value: &Value) -> i64 {
         let number = value["content_index"].as_i64();
         number
@@ -320,9 +267,13 @@ impl Reader {
 
     fn item_event(&mut self, event: &Value, item: &Value, done: bool) {
         let id = text(item, "id").to_owned();
+        if done {
+            self.adopt(event, &id, item);
+        }
         match text(item, "type") {
             "message" => {
                 let at = self.item(event, &id, "message");
+                self.items[at].was_added |= !done;
                 self.phase(at, item);
                 let annotated = self.items[at].annotated || self.items[at].is_done;
                 let joined = ["content", "refusal"].map(|lane| done && self.joined(at, lane, item));
@@ -342,6 +293,7 @@ impl Reader {
             }
             "reasoning" => {
                 let at = self.item(event, &id, "reasoning");
+                self.items[at].was_added |= !done;
                 if done {
                     self.whole_reasoning(at, item);
                     if !self.items[at].is_done {

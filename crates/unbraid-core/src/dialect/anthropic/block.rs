@@ -34,9 +34,7 @@ impl Anthropic {
         for call in self.blocks.calls() {
             call.flush(CHOICE, output);
         }
-        if let Some(open) = self.blocks.remove(index) {
-            self.close(index, open, output);
-        }
+        self.stop(index, output);
         let block = match kind.as_deref() {
             Some("text") => {
                 output.text(CHOICE, Lane::Content, fragment(block, "text"));
@@ -85,9 +83,12 @@ impl Anthropic {
         output: &mut Output<'a>,
     ) {
         let kind = text(delta, "type");
-        let kind = kind.as_deref().unwrap_or_default();
+        let kind = kind.as_deref().unwrap_or_else(|| implied_kind(delta));
         let index = self.index(event);
         self.ensure_started();
+        if is_blank(kind, delta) {
+            return;
+        }
         let is_open = match self.blocks.get(index) {
             // The start of these arguments was lost.
             Some(Block::Text) => kind != "input_json_delta",
@@ -139,7 +140,7 @@ impl Anthropic {
                 let piece = piece.map(|piece| piece.text).unwrap_or_default();
                 object.append_json("input", &piece);
             }
-            Some(Block::Text | Block::Dropped) | None => {}
+            Some(Block::Text | Block::Dropped | Block::Entry { .. }) | None => {}
         }
     }
 
@@ -227,6 +228,31 @@ fn note_input(call: &mut Call, block: &Node<'_>) {
         let initial = arguments_of(block.get("input"));
         call.initial = initial.map(|initial| initial.text.into_owned());
     }
+}
+
+/// The type of a delta that names none, by its field.
+fn implied_kind(delta: &Node<'_>) -> &'static str {
+    const KINDS: [(&str, &str); 5] = [
+        ("text", "text_delta"),
+        ("thinking", "thinking_delta"),
+        ("partial_json", "input_json_delta"),
+        ("signature", "signature_delta"),
+        ("citation", "citations_delta"),
+    ];
+    let has = |key: &str| delta.get(key).is_some_and(|value| !value.is_null());
+    let known = KINDS.iter().find(|(key, _)| has(key));
+    known.map_or("", |(_, kind)| *kind)
+}
+
+/// Whether a delta without a type, or with that of a signature, has nothing.
+fn is_blank(kind: &str, delta: &Node<'_>) -> bool {
+    let Some(fields) = delta.as_object() else {
+        return !delta.is_set();
+    };
+    matches!(kind, "" | "signature_delta")
+        && !fields
+            .iter()
+            .any(|(key, value)| key != "type" && !value.is_null())
 }
 
 /// Whether a delta brings nothing, so that it opens no block.

@@ -25,9 +25,7 @@ impl Bedrock {
         if tool.is_some_and(|tool| self.call_restart(index, tool, output)) {
             return;
         }
-        if let Some(open) = self.blocks.remove(index) {
-            self.close(index, open, output);
-        }
+        self.stop(index, output);
         let start = payload.get("start").and_then(Node::as_object);
         let start = start.unwrap_or_default();
         if start.is_empty() {
@@ -124,7 +122,7 @@ impl Bedrock {
                 let input = input.map(|input| input.text).unwrap_or_default();
                 object.append_json("input", &input);
             }
-            Some(Block::Text | Block::Dropped) | None => {}
+            Some(Block::Text | Block::Dropped | Block::Entry { .. }) | None => {}
         }
     }
 
@@ -169,7 +167,10 @@ impl Bedrock {
                 // `redactedContent`, which gateways call `data` (B12).
                 _ => {
                     let json = format!("{{\"reasoningContent\":{{\"{key}\":{}}}}}", raw(value));
-                    output.entry(CHOICE, "reasoning_details", &json);
+                    const LIST: &str = "reasoning_details";
+                    if let Some(json) = self.blocks.hold_entry(LIST, json) {
+                        output.entry(CHOICE, LIST, &json);
+                    }
                 }
             }
         }
@@ -190,7 +191,7 @@ impl Bedrock {
         }
         match self.blocks.get_mut(index)? {
             Block::Object { object, .. } => Some(object),
-            Block::Text | Block::Dropped | Block::Call(_) => None,
+            Block::Text | Block::Dropped | Block::Call(_) | Block::Entry { .. } => None,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::{
     Arrived, CHOICE, Responses,
-    item::{Item, ItemKind, Key},
+    item::{Item, ItemKind},
+    key::Key,
     whole::{ItemType, item_type},
 };
 use crate::{

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::{
     CHOICE, Responses,
-    item::{ItemKind, Key, ReasoningKind, part_of},
+    item::{ItemKind, ReasoningKind, part_of},
+    key::Key,
     parts::Parts,
 };
 use crate::{
@@ -23,9 +24,12 @@ impl Responses {
         let Some(item) = event.get("item").filter(|item| item.as_object().is_some()) else {
             return; // P21
         };
-        let key = Key::of_item(event, item);
+        let key = Key::of_start(event, item);
         match item_type(item) {
-            ItemType::Message => self.message_added(&key, item, output),
+            ItemType::Message => {
+                self.message_added(&key, item, output);
+                self.note_start(&key, ItemKind::Message);
+            }
             ItemType::Call { is_custom } => {
                 self.call_header(&key, item, is_custom, output);
                 let arguments = arguments_of(item.get("arguments").or_else(|| item.get("input")));
@@ -35,19 +39,47 @@ impl Responses {
                     call.append(CHOICE, arguments, output);
                 }
             }
-            ItemType::Reasoning => {
-                self.item(&key, ItemKind::Reasoning);
-            }
+            ItemType::Reasoning => self.note_start(&key, ItemKind::Reasoning),
             ItemType::Other => {
                 self.item(&key, ItemKind::Other);
             }
         }
     }
 
+    fn note_start(&mut self, key: &Key<'_>, kind: ItemKind) {
+        if let Some(item) = self.item(key, kind) {
+            item.was_added = true;
+        }
+    }
+
     pub(super) fn item_done<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
         if let Some(item) = event.get("item").filter(|item| item.as_object().is_some()) {
-            self.whole_item(&Key::of_item(event, item), item, output);
+            let key = Key::of_item(event, item);
+            self.adopt_item(&key, item);
+            self.whole_item(&key, item, output);
         }
+    }
+
+    /// Finds the texts of a complete item that came with another id.
+    fn adopt_item(&mut self, key: &Key<'_>, item: &Node<'_>) {
+        let (kind, lane, texts) = match item_type(item) {
+            ItemType::Message => {
+                let texts = entries(item.get("content")).iter().filter_map(text_of);
+                let texts = texts.filter(|(lane, _)| *lane == Lane::Content);
+                let texts: Vec<_> = texts.map(|(_, text)| text).collect();
+                (ItemKind::Message, Lane::Content, texts)
+            }
+            ItemType::Reasoning => {
+                let lists = ["summary", "content"].map(|name| entries(item.get(name)));
+                let list = lists.into_iter().find(|list| !list.is_empty());
+                let parts = list.unwrap_or_default().iter();
+                let texts = parts.filter_map(|part| text(part, "text")).collect();
+                (ItemKind::Reasoning, Lane::Reasoning, texts)
+            }
+            ItemType::Call { .. } | ItemType::Other => return,
+        };
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        self.adopt(key, &kind, lane, &texts);
     }
 
     /// Reads a complete item: what of it has not arrived in fragments.

@@ -1,0 +1,216 @@
+//! Which item an event belongs to (P05, P06).
+
+use std::borrow::Cow;
+
+use super::{
+    Responses,
+    item::{Item, ItemKind},
+};
+use crate::{
+    dialect::{
+        calls::Call,
+        reader::{Lane, text},
+        seen::{Rest, Seen},
+    },
+    limits::{MAX_ENTRIES, MAX_NAME_BYTES},
+    node::Node,
+};
+
+/// What an event says about its item.
+pub(super) struct Key<'a> {
+    index: Option<i64>,
+    id: Option<Cow<'a, str>>,
+    /// The id of a call, if the event has it.
+    call_id: Option<Cow<'a, str>>,
+    /// Whether only the index counts.
+    is_exact: bool,
+    /// Whether the event is the start of the item.
+    is_start: bool,
+}
+
+impl<'a> Key<'a> {
+    /// The key of an event of a part.
+    pub(super) fn of_event(event: &Node<'a>) -> Self {
+        Self {
+            index: event.get("output_index").and_then(Node::as_i64_lenient),
+            id: text(event, "item_id"),
+            call_id: text(event, "call_id"),
+            is_exact: false,
+            is_start: false,
+        }
+    }
+
+    /// The key of an event that contains its item.
+    pub(super) fn of_item(event: &Node<'a>, item: &Node<'a>) -> Self {
+        Self {
+            id: text(item, "id").or_else(|| text(event, "item_id")),
+            call_id: text(item, "call_id"),
+            ..Self::of_event(event)
+        }
+    }
+
+    /// The same for the start of an item.
+    pub(super) fn of_start(event: &Node<'a>, item: &Node<'a>) -> Self {
+        Self {
+            is_start: true,
+            ..Self::of_item(event, item)
+        }
+    }
+
+    /// The key of an item of which nothing but its position is known.
+    pub(super) fn of_position(position: i64) -> Self {
+        Self {
+            index: Some(position),
+            id: None,
+            call_id: None,
+            is_exact: true,
+            is_start: false,
+        }
+    }
+}
+
+impl Key<'_> {
+    /// The id, unless it is too long to be kept.
+    fn kept_id(&self) -> Option<String> {
+        let id = self.id.as_deref();
+        id.filter(|id| id.len() <= MAX_NAME_BYTES)
+            .map(str::to_owned)
+    }
+}
+
+impl Item {
+    /// Whether a key without an index has the id of this item.
+    fn is_named(&self, key: &Key<'_>) -> bool {
+        let id = key.id.as_deref();
+        id.is_some() && (self.id.as_deref() == id || self.alias.as_deref() == id)
+    }
+
+    /// Whether a key without an index is that of another text, by its id. Some servers have other ids in the events of a text than
+    /// in its item, so that the id of the first text may be another one.
+    fn is_other_text(&self, key: &Key<'_>) -> bool {
+        let has_text = || self.texts.iter().any(|(.., seen)| !seen.is_empty());
+        self.has_other_id(key) && (key.is_start || self.alias.is_some() || has_text())
+    }
+
+    fn has_other_id(&self, key: &Key<'_>) -> bool {
+        let is_text = matches!(self.kind, ItemKind::Message | ItemKind::Reasoning);
+        let has_index = key.index.is_some() || self.index.is_some();
+        is_text && !has_index && key.id.is_some() && self.id.is_some() && !self.is_named(key)
+    }
+
+    /// Whether these texts begin with those that have arrived, in their order or joined.
+    fn is_continued_by(&self, lane: Lane, texts: &[&str]) -> bool {
+        let own = self
+            .texts
+            .iter()
+            .filter(|(known, _, seen)| *known == lane && !seen.is_empty());
+        let own: Vec<&Seen> = own.map(|(.., seen)| seen).collect();
+        let begins = |text: &str, seen: &Seen| seen.rest(text) != Rest::Differs;
+        match own[..] {
+            [] => false,
+            [seen] => begins(&texts.concat(), seen),
+            _ => {
+                own.len() <= texts.len()
+                    && own.iter().zip(texts).all(|(seen, text)| begins(text, seen))
+            }
+        }
+    }
+}
+
+impl Responses {
+    /// The item of an event, which is opened as this kind if its start is missing (P07).
+    pub(super) fn item(&mut self, key: &Key<'_>, kind: ItemKind) -> Option<&mut Item> {
+        let at = match self.find(key, &kind) {
+            Some(at) => at,
+            None => self.open(kind),
+        };
+        let item = self.items.get_mut(at)?;
+        item.index = item.index.or(key.index);
+        if item.id.is_none() {
+            item.id = key.kept_id();
+        } else if item.has_other_id(key) && item.alias.is_none() {
+            item.alias = key.kept_id();
+        }
+        Some(item)
+    }
+
+    /// Notes that a complete value has brought a part of the text of an item, or of its arguments.
+    pub(super) fn note_ahead(&mut self, ordinal: u64, text: Option<(Lane, i64)>) {
+        if let Some(before) = self.ahead.replace(ordinal) {
+            let except = text.filter(|_| before == ordinal);
+            let is_it = |item: &&mut Item| item.ordinal() == before;
+            if let Some(item) = self.items.iter_mut().rev().find(is_it)
+                && (before != ordinal || text.is_some())
+            {
+                item.forget_ahead(except);
+            }
+        }
+    }
+
+    /// The call of an event.
+    pub(super) fn call(&mut self, key: &Key<'_>) -> Option<&mut Item> {
+        let item = self.item(key, ItemKind::Call(Call::default()))?;
+        matches!(item.kind, ItemKind::Call(_)).then_some(item)
+    }
+
+    fn open(&mut self, mut kind: ItemKind) -> usize {
+        if let ItemKind::Call(call) = &mut kind {
+            *call = self.calls.open();
+        }
+        // Items of a response are few; of thousands the first ones are not referred to any more.
+        if self.items.len() >= MAX_ENTRIES {
+            self.items.remove(0);
+        }
+        self.opened += 1;
+        self.items.push(Item::new(self.opened, kind));
+        self.items.len() - 1
+    }
+
+    /// Gives an item whose texts came with another id, and without its start, that of the complete item, which begins with these
+    /// texts.
+    pub(super) fn adopt(&mut self, key: &Key<'_>, kind: &ItemKind, lane: Lane, texts: &[&str]) {
+        if self.items.iter().any(|item| item.is_named(key)) {
+            return;
+        }
+        let is_it = |item: &&mut Item| {
+            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
+                && !(item.is_done || item.was_added)
+                && item.alias.is_none()
+                && item.has_other_id(key)
+                && item.is_continued_by(lane, texts)
+        };
+        if let Some(item) = self.items.iter_mut().rev().find(is_it) {
+            item.alias = key.kept_id();
+        }
+    }
+
+    /// By the index; by the id or that of the call if there is none; else the latest item of the kind that is not complete, and
+    /// that is neither another call nor the text of another id (P05, P06).
+    ///
+    /// An item that was opened by an event without an index may be completed by one with an index.
+    fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
+        let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
+        let has_id = |item: &Item| item.is_named(key);
+        let call_id = key.call_id.as_deref();
+        let has_call_id = |item: &Item| call_id.is_some() && item.call_id.as_deref() == call_id;
+        let is_same = |item: &Item| {
+            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
+                && !item.is_done
+                && !item.is_other_text(key)
+                && (call_id.is_none() || item.call_id.is_none() || has_call_id(item))
+        };
+        let by_index = rposition(&|item| item.index == key.index);
+        if key.is_exact {
+            return by_index;
+        }
+        if key.index.is_some() {
+            return by_index
+                .or_else(|| rposition(&|item| item.index.is_none() && has_id(item)))
+                .or_else(|| rposition(&|item| item.index.is_none() && has_call_id(item)))
+                .or_else(|| rposition(&|item| item.index.is_none() && is_same(item)));
+        }
+        rposition(&has_id)
+            .or_else(|| rposition(&has_call_id))
+            .or_else(|| rposition(&is_same))
+    }
+}
