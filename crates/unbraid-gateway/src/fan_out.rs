@@ -152,11 +152,9 @@ impl Launch {
     }
 
     /// The requests that follow if the answer turns out to have one choice.
-    ///
-    /// Several prompts give several choices whether or not `n` is supported, so nothing can be concluded from them.
     fn later_singles(&self) -> Option<Singles> {
         let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
-        (is_auto && self.request.prompts() < 2).then(|| self.singles())
+        is_auto.then(|| self.singles())
     }
 
     /// The requests for the choices that the first answer does not have.
@@ -166,6 +164,7 @@ impl Launch {
         let permits = singles::permits();
         Singles {
             n: self.request.choices(),
+            prompts: self.request.prompts().max(1),
             request: Box::new(move |choice| launch.single(choice, &permits)),
             remember: Box::new(move || models.insert(request.model())),
         }

@@ -51,6 +51,9 @@ pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes that are written to a reader at once, and the most that is queued for it.
 pub(crate) const MAX_WRITE_BYTES: usize = 64 * 1024;
 
+/// Bytes that an HTTP/2 stream is given at once. One that takes them within the time for stalled readers reads slowly, and stays.
+pub(crate) const H2_PIECE_BYTES: usize = 8 * 1024;
+
 /// Bytes that are read from the upstream before they are appended to the log.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 

@@ -153,6 +153,7 @@ impl Upstream {
             _ => request.body(outgoing.body.clone()),
         };
         match request.send().await {
+            Ok(response) if response.status().is_informational() => Err(NoAnswer::Invalid),
             Ok(response) => Ok(Answer {
                 status: response.status(),
                 headers: headers::for_client(response.headers()),

@@ -132,21 +132,25 @@ struct InboxReader {
 impl InboxReader {
     async fn run(mut self) {
         let mut backoff = Backoff::new();
+        let mut is_away = false;
         loop {
             let failure = match connect(&self.address).await {
                 Ok(connection) => {
                     let live = Live::new(connection);
                     loop {
                         match self.read(&live).await {
-                            Ok(()) => backoff = Backoff::new(),
+                            Ok(()) => (backoff, is_away) = (Backoff::new(), false),
                             Err(failure) => break failure,
                         }
                     }
                 }
                 Err(failure) => failure,
             };
-            let (address, reason) = (&self.address, failure.reason());
-            tracing::warn!(%address, reason, "commands wait for a connection to Redis");
+            // One line for each outage, however often it tries.
+            if !std::mem::replace(&mut is_away, true) {
+                let (address, reason) = (&self.address, failure.reason());
+                tracing::warn!(%address, reason, "commands wait for a connection to Redis");
+            }
             sleep(backoff.next()).await;
         }
     }

@@ -15,6 +15,7 @@ use std::{
 
 use tokio::{net::TcpListener, runtime::Builder};
 use tracing::Level;
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 use unbraid_gateway::{BuildError, Gateway, GatewayBuilder, NewKey, Server};
 
 pub(super) use self::args::ServeArgs;
@@ -45,10 +46,16 @@ pub(super) fn run(args: &ServeArgs) -> Result<Status, Failure> {
     args.check_authentication(address)?;
     let log = args.log()?;
     let builder = builder(args, address)?;
-    tracing_subscriber::fmt()
-        .with_max_level(Level::INFO)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(false)
+        .with_ansi(false);
+    // The client of NATS would write a line for each attempt to connect, several in a second. The gateway has lines of its own.
+    let levels = Targets::new()
+        .with_default(Level::INFO)
+        .with_target("async_nats", Level::WARN);
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(levels)
         .init();
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::Runtime)?;

@@ -34,16 +34,23 @@ impl Generation {
             .collect();
         let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
         // If every other choice was cancelled before it appeared, nothing can be concluded.
-        let is_single = is_complete && seen == 1 && !missing.is_empty();
+        let is_single = is_complete && singles.prompts == 1 && seen == 1 && !missing.is_empty();
+        let mut indices = known.iter().map(|choice| choice.index.0 as usize);
+        let has_one_each = singles.prompts > 1
+            && known.len() == singles.prompts
+            && indices.all(|index| index < singles.prompts);
+        let gives_one_choice = is_single || (is_complete && has_one_each && !missing.is_empty());
         for part in &mut self.parts {
             part.tracker
                 .resolve_held(!is_single, &mut self.keeper.events);
         }
         self.registration.set_fan_out(is_single);
+        if gives_one_choice {
+            (singles.remember)();
+        }
         if !is_single {
             return;
         }
-        (singles.remember)();
         self.is_fan_out = true;
         for choice in missing {
             let source = (singles.request)(choice);

@@ -36,6 +36,9 @@ pub(crate) struct StartedPart {
 /// Requests for single choices that may become necessary.
 pub(crate) struct Singles {
     pub(crate) n: u32,
+    /// The number of prompts. Of several, an answer with one choice each only shows what the model gives: its choices have other
+    /// indices than they would have with `n`, so nothing can be added to them.
+    pub(crate) prompts: usize,
     pub(crate) request: Box<dyn FnMut(ChoiceIndex) -> PartSource + Send>,
     /// Called once it is known that the model gives one choice only.
     pub(crate) remember: Box<dyn FnOnce() + Send>,

@@ -43,7 +43,9 @@ use super::{
 };
 use crate::{
     gateway::GatewayService,
-    limits::{H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT},
+    limits::{
+        H2_PIECE_BYTES, H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT,
+    },
     reader::stalls::{Progress, Stalls},
 };
 
@@ -136,6 +138,7 @@ impl Connection {
                 let response: Response<Body> = answer.await?;
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {
                     body,
+                    rest: Bytes::new(),
                     progress: is_http2.then(|| stalls.register()),
                     _active: active,
                 }))
@@ -194,6 +197,8 @@ fn http2() -> http2::Builder<StreamExecutor> {
 /// A body that counts as an active request until it is dropped.
 struct ActiveBody {
     body: Body,
+    /// What is left of the last frame.
+    rest: Bytes,
     /// Over HTTP/2 one stream can stall while its connection does not. Without it, the socket notices.
     progress: Option<Arc<Progress>>,
     _active: ActiveRequest,
@@ -207,21 +212,47 @@ impl HttpBody for ActiveBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Some(progress) = &self.progress {
-            match &polled {
-                Poll::Ready(_) => progress.has_written(Instant::now()),
-                Poll::Pending => progress.waits(),
-            }
+        let this = &mut *self;
+        let Some(progress) = this.progress.clone() else {
+            return Pin::new(&mut this.body).poll_frame(cx);
+        };
+        let polled = if this.rest.is_empty() {
+            let polled = Pin::new(&mut this.body).poll_frame(cx);
+            polled.map_ok(|frame| match frame.into_data() {
+                Ok(data) => {
+                    this.rest = data;
+                    this.next_piece()
+                }
+                Err(frame) => frame,
+            })
+        } else {
+            Poll::Ready(Some(Ok(this.next_piece())))
+        };
+        match &polled {
+            Poll::Ready(_) => progress.has_written(Instant::now()),
+            Poll::Pending => progress.waits(),
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
+    }
+}
+
+impl ActiveBody {
+    /// The next piece of what is left. A reader that takes a piece has made progress.
+    fn next_piece(&mut self) -> Frame<Bytes> {
+        let length = self.rest.len().min(H2_PIECE_BYTES);
+        Frame::data(self.rest.split_to(length))
     }
 }

@@ -21,6 +21,8 @@ pub(super) enum NoAnswer {
     /// The connection was lost after the request was sent. The upstream may be at work, and bills it.
     Lost,
     TimedOut,
+    /// The upstream switched to another protocol, for which nobody has asked.
+    Invalid,
 }
 
 impl NoAnswer {
@@ -38,6 +40,7 @@ impl From<NoAnswer> for ApiError {
         match no_answer {
             NoAnswer::NotProcessed | NoAnswer::Lost => Self::UPSTREAM_UNREACHABLE,
             NoAnswer::TimedOut => Self::UPSTREAM_TIMEOUT,
+            NoAnswer::Invalid => Self::UPSTREAM_INVALID,
         }
     }
 }

@@ -112,10 +112,11 @@ impl Track {
         }
         let stream_end = self.end.as_ref().map(|end| end.end)?;
         let has_reason = choice.is_some_and(|choice| choice.finish_reason.is_some());
-        Some(if has_reason {
-            End::Finished
-        } else {
-            stream_end
+        Some(match stream_end {
+            _ if has_reason => End::Finished,
+            // Another choice has finished.
+            End::Finished => End::DoneWithoutFinish,
+            end => end,
         })
     }
 }

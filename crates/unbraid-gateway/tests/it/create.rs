@@ -452,6 +452,24 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
     }
 }
 
+#[tokio::test]
+async fn an_upstream_that_switches_to_another_protocol_is_invalid() {
+    let head = Step::Head(
+        101,
+        vec![("upgrade", "x".into()), ("connection", "upgrade".into())],
+    );
+    let upstream = Upstream::steps(vec![head, Step::Hang]).await;
+    let gateway = start(&upstream).await;
+    for durability in ["live", "replay"] {
+        let post = gateway
+            .post(request(1))
+            .header("x-stream-durability", durability);
+        let response = send(post).await;
+        assert_eq!(response.status(), 502);
+        assert_eq!(error_code(response).await, "upstream_invalid");
+    }
+}
+
 pub(crate) async fn error_code(response: reqwest::Response) -> String {
     let body: Value = response.value().await;
     let error = &body["error"];

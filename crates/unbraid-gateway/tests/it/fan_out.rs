@@ -154,6 +154,52 @@ async fn auto_completes_the_answer_if_the_provider_ignores_n() {
     assert_eq!(gateway.ended(&id).await["fan_out"], true);
 }
 
+/// The choices of the first answer have other indices than with `n`, so only the next request has what it asks for.
+#[tokio::test]
+async fn auto_remembers_a_model_that_ignores_n_for_a_list_of_prompts() {
+    let text = |index: u32, text: &str| {
+        json!({"choices": [{"index": index, "text": text, "finish_reason": "stop"}]}).to_string()
+    };
+    let upstream = Upstream::script(move |seen, _| {
+        let prompts = match seen.json()["prompt"].clone() {
+            Value::Array(prompts) => prompts,
+            prompt => vec![prompt],
+        };
+        let chunks = (0..).zip(&prompts);
+        let chunks = chunks.map(|(index, prompt)| text(index, prompt.as_str().unwrap()));
+        stream_of(&chunks.chain(["[DONE]".to_owned()]).collect::<Vec<_>>())
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let post = async || {
+        let body = r#"{"model":"m","prompt":["a","b"],"n":2,"stream":true}"#;
+        let mut reader = Reader::new(send(gateway.post_to("/v1/completions", body)).await);
+        let events = reader.rest().await;
+        let texts = events.iter().filter_map(|event| {
+            let json: Value = serde_json::from_str(&event.data).ok()?;
+            let choice = json["choices"].get(0)?;
+            Some((
+                choice["index"].as_u64()?,
+                choice["text"].as_str()?.to_owned(),
+            ))
+        });
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort_unstable();
+        (texts, reader.header("x-stream-id").unwrap().to_owned())
+    };
+    let (texts, id) = post().await;
+    assert_eq!(texts, [(0, "a".to_owned()), (1, "b".to_owned())]);
+    let status = gateway.ended(&id).await;
+    assert_eq!(status["choices"][1]["end"], "finished");
+    // A choice that never appeared has not finished.
+    assert_eq!(status["choices"][3]["end"], "done_without_finish");
+    let path = format!("/v1/streams/{id}/choices/3?stream=false");
+    let whole = send(gateway.get(&path)).await.value().await;
+    assert_eq!(whole["unbraid"]["end"], "done_without_finish");
+    let texts: Vec<_> = post().await.0.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["a", "a", "b", "b"]);
+}
+
 #[tokio::test]
 async fn auto_leaves_the_answer_alone_if_the_provider_supports_n() {
     let events = [

@@ -229,6 +229,45 @@ async fn an_http2_stream_that_does_not_read_is_reset_and_its_connection_is_not()
     assert_eq!(soon(response).await.unwrap().unwrap().status(), 200);
 }
 
+/// It takes a sixth of what one write to it has, within the time in which one that takes nothing is disconnected.
+#[tokio::test]
+async fn an_http2_stream_that_reads_slowly_and_without_a_pause_is_kept() {
+    let mut steps = vec![sse()];
+    let part = Step::Send(format!("data: {}\n\n", chunk(0, &"x".repeat(60_000))));
+    steps.extend(std::iter::repeat_n(part, 10));
+    steps.push(Step::Send("data: [DONE]\n\n".into()));
+    steps.push(Step::End);
+    let upstream = Upstream::steps(steps).await;
+    let stall = Duration::from_millis(800);
+    let gateway = start_with(&upstream, |builder| builder.reader_stall(stall)).await;
+    let (id, mut post) = gateway.create(1).await;
+    let length = post.rest().await.len();
+    let socket = TcpStream::connect(gateway.address).await.unwrap();
+    let (client, connection) = h2::client::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let get = http::Request::get(format!("http://localhost/v1/streams/{id}/events"));
+    let (response, _) = client.send_request(get.body(()).unwrap(), true).unwrap();
+    let mut body = soon(response).await.unwrap().unwrap().into_body();
+    let (started, mut owed, mut text) = (tokio::time::Instant::now(), 0, Vec::new());
+    while let Some(bytes) = soon(body.data()).await.unwrap() {
+        let bytes = bytes.expect("the stream goes on");
+        text.extend_from_slice(&bytes);
+        owed += bytes.len();
+        while owed > 0 {
+            let is_slow = started.elapsed() < stall * 4;
+            let released = if is_slow { owed.min(2_000) } else { owed };
+            body.flow_control().release_capacity(released).unwrap();
+            owed -= released;
+            if is_slow {
+                tokio::time::sleep(Duration::from_millis(150)).await;
+            }
+        }
+    }
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.matches("data: ").count(), length);
+}
+
 #[tokio::test]
 async fn client_input_never_reaches_a_header_or_another_path() {
     let upstream = Upstream::steps(stream_of(&["[DONE]"])).await;

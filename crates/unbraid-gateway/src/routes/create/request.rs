@@ -21,6 +21,8 @@ pub(crate) struct CreateRequest {
     fields: Fields,
     is_stream: bool,
     n: Option<u32>,
+    /// How many choices a server could take `n` for.
+    most: u32,
     model: Option<String>,
     prompts: Vec<Box<RawValue>>,
     wants_usage: bool,
@@ -32,13 +34,8 @@ impl CreateRequest {
         let text = std::str::from_utf8(&body).map_err(|_| ApiError::INVALID_JSON)?;
         let fields: Fields = serde_json::from_str(text).map_err(|_| ApiError::INVALID_JSON)?;
         let is_stream = fields.get("stream").is_some_and(|raw| raw == "true");
-        let n = fields.value("n").and_then(|n| match n.as_u64() {
-            Some(n) => Some(u32::try_from(n).unwrap_or(u32::MAX)),
-            None => n
-                .as_f64()
-                .filter(|n| n.fract() == 0.0 && *n >= 0.0)
-                .map(|n| n as u32),
-        });
+        let n = fields.value("n").as_ref().and_then(number_of);
+        let is_whole = |n: &f64| n.fract() == 0.0 && *n >= 0.0;
         let model = fields
             .value("model")
             .and_then(|model| model.as_str().map(str::to_owned));
@@ -53,7 +50,8 @@ impl CreateRequest {
             body,
             fields,
             is_stream,
-            n,
+            n: n.filter(is_whole).map(|n| n as u32),
+            most: n.map_or(0, |n| n.ceil() as u32),
             model,
             prompts,
             wants_usage,
@@ -75,7 +73,7 @@ impl CreateRequest {
     /// Checks the number of choices: `n`, and its product with the number of prompts.
     pub(crate) fn check_choices(&self, max_n: u32) -> Result<(), ApiError> {
         let max_choices = max_n.max(u32::try_from(MAX_PROMPTS).unwrap_or(u32::MAX));
-        let is_allowed = self.n.is_none_or(|n| n <= max_n) && self.choices() <= max_choices;
+        let is_allowed = self.most <= max_n && self.choices() <= max_choices;
         is_allowed.then_some(()).ok_or(ApiError::N_TOO_LARGE)
     }
 
@@ -155,6 +153,18 @@ impl CreateRequest {
     }
 }
 
+/// A number, or one in quotes, which servers that coerce values accept as well (E10).
+fn number_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::String(text) => text
+            .trim()
+            .parse()
+            .ok()
+            .filter(|number: &f64| !number.is_nan()),
+        value => value.as_f64(),
+    }
+}
+
 impl fmt::Debug for CreateRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CreateRequest")
@@ -199,6 +209,25 @@ mod tests {
         assert_eq!(parse(r#"{"n":null}"#).n(), None);
         assert_eq!(parse(r#"{"n":3e9}"#).n(), Some(3_000_000_000));
         assert_eq!(parse(r#"{"n":99999999999}"#).n(), Some(u32::MAX));
+        assert_eq!(parse(r#"{"n":"2"}"#).n(), Some(2));
+        for (n, is_allowed) in [
+            ("128", true),
+            ("\"128\"", true),
+            ("127.5", true),
+            ("-1", true),
+            ("\"x\"", true),
+            ("null", true),
+            ("129", false),
+            ("\"129\"", false),
+            ("\" 1e3 \"", false),
+            ("128.5", false),
+            ("1e300", false),
+            ("\"inf\"", false),
+        ] {
+            let body = format!("{{\"n\":{n}}}");
+            let request = CreateRequest::parse(body.into(), false).unwrap();
+            assert_eq!(request.check_choices(128).is_ok(), is_allowed, "{n}");
+        }
         assert!(!parse(r#"{"stream":"true"}"#).is_stream());
     }
 
