@@ -338,9 +338,8 @@ impl ChoiceMachine {
         position: Position,
         transcript: &mut Transcript,
     ) -> Result<(), LimitExceeded> {
-        if !update.has_calls() {
-            // The choice goes on without the calls, so their names are complete, and they came before its text.
-            tool_calls::announce_all(transcript, position);
+        if tool_calls::any_unannounced(transcript) {
+            tool_calls::announce_left(update, position, transcript, &self.config.tools);
         }
         let texts = [&update.reasoning, &update.content, &update.refusal];
         for ((fragment, kind), high) in texts.into_iter().zip(TEXTS).zip(&mut self.high) {

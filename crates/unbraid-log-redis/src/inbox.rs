@@ -132,24 +132,25 @@ struct InboxReader {
 impl InboxReader {
     async fn run(mut self) {
         let mut backoff = Backoff::new();
-        let mut is_away = false;
+        let mut reported = String::new();
         loop {
             let failure = match connect(&self.address).await {
                 Ok(connection) => {
                     let live = Live::new(connection);
                     loop {
                         match self.read(&live).await {
-                            Ok(()) => (backoff, is_away) = (Backoff::new(), false),
+                            Ok(()) => (backoff, reported) = (Backoff::new(), String::new()),
                             Err(failure) => break failure,
                         }
                     }
                 }
                 Err(failure) => failure,
             };
-            // One line for each outage, however often it tries.
-            if !std::mem::replace(&mut is_away, true) {
-                let (address, reason) = (&self.address, failure.reason());
+            // One line for each outage and reason, however often it tries.
+            let (address, reason) = (&self.address, failure.reason());
+            if reported != reason {
                 tracing::warn!(%address, reason, "commands wait for a connection to Redis");
+                reported = reason;
             }
             sleep(backoff.next()).await;
         }

@@ -134,15 +134,10 @@ fn push_citation(blocks: &mut Vec<Block>, entry: String) {
 /// Puts an object in the place of the text that it repeats, of which the rest stays. Usually a text ends with it. Where the
 /// blocks of the stream were interleaved, or one had no stop, other text follows it or comes in between.
 fn replace_text(blocks: &mut Vec<Block>, repeated: &str, is_reasoning: bool, object: Block) {
-    let ends_with =
-        |block: &Block| text_of(block, is_reasoning).is_some_and(|text| text.ends_with(repeated));
-    let found = match blocks.iter().rposition(ends_with) {
-        Some(at) => {
-            let text = blocks
-                .get(at)
-                .and_then(|block| text_of(block, is_reasoning));
-            text.map(|text| (at, text.len() - repeated.len()))
-        }
+    let last = blocks.last().and_then(|block| text_of(block, is_reasoning));
+    let last = last.filter(|text| text.ends_with(repeated));
+    let found = match last {
+        Some(text) => Some((blocks.len() - 1, text.len() - repeated.len())),
         None => find_text(blocks, repeated, is_reasoning),
     };
     let Some((first, mut start)) = found else {
@@ -164,7 +159,8 @@ fn replace_text(blocks: &mut Vec<Block>, repeated: &str, is_reasoning: bool, obj
     }
 }
 
-/// The block in which the last occurrence of a text begins, and its place there. The text may be spread over several blocks.
+/// The block near the end in which a text begins, and its place there. Of several the first counts, because objects are in the order
+/// of their texts. The text may be spread over several blocks.
 fn find_text(blocks: &[Block], text: &str, is_reasoning: bool) -> Option<(usize, usize)> {
     /// How far back it is looked for: what arrives between the deltas of one block.
     const MAX_BLOCKS: usize = 64;
@@ -177,7 +173,7 @@ fn find_text(blocks: &[Block], text: &str, is_reasoning: bool) -> Option<(usize,
         first = at;
         window.insert_str(0, text_of(block, is_reasoning).unwrap_or_default());
     }
-    Some((first, window.rfind(text)?))
+    Some((first, window.find(text)?))
 }
 
 fn text_of(block: &Block, is_reasoning: bool) -> Option<&str> {
@@ -259,6 +255,13 @@ mod tests {
         assert_eq!(blocks, [object(), object(), Block::Call(0)]);
         replace_text(&mut blocks, "unknown", false, object());
         assert_eq!(blocks.len(), 4);
+
+        // Objects that come late are in the order of their texts.
+        let mut blocks = vec![Block::Reasoning("OK.Yes. OK.".to_owned()), text("Hi")];
+        for thought in ["OK.", "Yes. OK."] {
+            replace_text(&mut blocks, thought, true, object());
+        }
+        assert_eq!(blocks, [object(), object(), text("Hi")]);
 
         // Text of another block follows, or comes in between.
         let mut blocks = vec![Block::Reasoning("TU".to_owned())];

@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 67] = [
+const DIFFERENT: [(&str, &str); 68] = [
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",
@@ -46,6 +46,10 @@ const DIFFERENT: [(&str, &str); 67] = [
     (
         "responses/gateway-p06-items-by-id-alone",
         "text that arrives only as a whole is not read",
+    ),
+    (
+        "anthropic/gateway-a12-cut-behind-a-missing-stop",
+        "a delta without a type is skipped, and a late fragment, too",
     ),
     (
         "anthropic/gateway-d09-a-name-without-an-object",

@@ -179,6 +179,32 @@ pub(super) fn announce_all(transcript: &mut Transcript, position: Position) {
     announce_others(transcript, usize::MAX, position);
 }
 
+/// Announces the calls for which this update has no entry: the choice goes on without them, so their names are complete, and they
+/// came before its text.
+pub(super) fn announce_left(
+    update: &Update<'_>,
+    position: Position,
+    transcript: &mut Transcript,
+    tools: &[Arc<str>],
+) {
+    let entries = update.tool_calls.iter();
+    let continued: Vec<usize> = entries
+        .filter_map(|entry| find(transcript.calls(), entry, tools))
+        .collect();
+    let has_function = update.function_name.is_some() || update.function_arguments.is_some();
+    for call in 0..transcript.calls().len() {
+        let state = transcript.calls().get(call);
+        let is_left = state.is_some_and(|state| {
+            let is_legacy = state.kind == CallKind::LegacyFunction;
+            let is_ready = !state.announced && !state.name.is_empty();
+            is_ready && !continued.contains(&call) && !(is_legacy && has_function)
+        });
+        if is_left {
+            announce(transcript, call, position);
+        }
+    }
+}
+
 fn announce_others(transcript: &mut Transcript, except: usize, position: Position) {
     for call in 0..transcript.calls().len() {
         let state = transcript.calls().get(call);

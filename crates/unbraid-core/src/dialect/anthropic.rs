@@ -6,7 +6,7 @@ mod delta;
 use std::borrow::Cow;
 
 use super::{
-    blocks::{Block, Blocks},
+    blocks::{Block, Blocks, THINKING},
     calls::{Calls, Stopped},
     continuation::{Continuation, Place},
     reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
@@ -102,6 +102,9 @@ impl DialectReader for Anthropic {
         }
         let early = self.early_reason.take_if(|_| !self.needs_end_mark);
         let Some(reason) = self.reason.take().or(early) else {
+            while let Some((index, block)) = self.blocks.take_last() {
+                self.close(index, block, output);
+            }
             return;
         };
         self.close_all(output);
@@ -271,9 +274,6 @@ impl Anthropic {
         self.needs_end_mark = true;
     }
 }
-
-/// The list that keeps what has to be sent back with the reasoning.
-const THINKING: &str = "reasoning_details";
 
 /// The field that Bedrock adds to the last event.
 const BEDROCK_METRICS: &str = "amazon-bedrock-invocationMetrics";

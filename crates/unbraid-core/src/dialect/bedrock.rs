@@ -61,6 +61,9 @@ impl DialectReader for Bedrock {
     }
 
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        while let Some((index, block)) = self.blocks.take_last() {
+            self.close(index, block, output);
+        }
         self.invoked.finish(is_complete, output);
     }
 }

@@ -9,8 +9,8 @@ use crate::limits::{MAX_ENTRIES, MAX_EVENT_BYTES};
 
 /// The blocks that have started and not stopped, by their index, which is a key and not a position (D12).
 ///
-/// An object that has stopped waits here for those that have started before it, whose stops are late or missing (A12): the lists of
-/// the message are in the order of the starts.
+/// An object that has stopped waits here for those of its list that have started before it, whose stops are late or missing (A12):
+/// the lists of the message are in the order of the starts.
 #[derive(Default)]
 pub(crate) struct Blocks {
     open: Vec<Open>,
@@ -18,10 +18,18 @@ pub(crate) struct Blocks {
     stopped: Vec<(i64, Stopped)>,
 }
 
+/// How many lists the objects of these dialects have.
+const LISTS: usize = 3;
+
+/// The list that keeps what has to be sent back with the reasoning.
+pub(crate) const THINKING: &str = "reasoning_details";
+
 struct Open {
     index: i64,
     block: Block,
     has_stopped: bool,
+    /// Whether another block with its index has started since it stopped.
+    is_superseded: bool,
 }
 
 /// One block.
@@ -72,17 +80,22 @@ impl Blocks {
         let is_full = self.open.len() >= MAX_ENTRIES;
         let oldest = is_full.then(|| self.open.remove(0));
         self.stopped.retain(|(known, _)| *known != index);
+        for open in self.open.iter_mut().filter(|open| open.has_stopped) {
+            open.is_superseded |= open.index == index;
+        }
         self.open.push(Open {
             index,
             block,
             has_stopped: false,
+            is_superseded: false,
         });
         oldest.map(|open| (open.index, open.block))
     }
 
     /// Adds a complete object if it has to wait for others; returns its JSON if it has not.
     pub(crate) fn hold_entry(&mut self, list: &'static str, json: String) -> Option<String> {
-        let is_held = self.open.iter().any(Open::holds) && self.has_room_to_hold();
+        let holds = |open: &Open| !open.has_stopped && open.block.list() == Some(list);
+        let is_held = self.open.iter().any(holds) && self.has_room_to_hold();
         if !is_held || self.open.len() >= MAX_ENTRIES {
             return Some(json);
         }
@@ -90,6 +103,7 @@ impl Blocks {
             index: 0,
             block: Block::Entry { list, json },
             has_stopped: true,
+            is_superseded: true,
         });
         None
     }
@@ -104,11 +118,26 @@ impl Blocks {
     /// Takes the next block that has stopped and waits for no other one.
     pub(crate) fn take_complete(&mut self) -> Option<(i64, Block)> {
         let keeps_order = self.has_room_to_hold();
-        let mut is_held = false;
+        let mut held: [Option<&str>; LISTS] = [None; LISTS];
         let at = self.open.iter().position(|open| {
-            is_held |= keeps_order && open.holds();
-            open.has_stopped && !(is_held && open.block.is_listed())
+            let list = open.block.list();
+            let is_held = list.is_some() && held.contains(&list);
+            let holds = !open.has_stopped && keeps_order && list.is_some() && !is_held;
+            if let Some(free) = held.iter_mut().find(|known| holds && known.is_none()) {
+                *free = list;
+            }
+            open.has_stopped && !is_held
         })?;
+        let open = self.open.remove(at);
+        Some((open.index, open.block))
+    }
+
+    /// Takes the next object, although its stop is missing or it waits for others: nothing follows.
+    pub(crate) fn take_last(&mut self) -> Option<(i64, Block)> {
+        let at = self
+            .open
+            .iter()
+            .position(|open| open.block.list().is_some())?;
         let open = self.open.remove(at);
         Some((open.index, open.block))
     }
@@ -137,15 +166,17 @@ impl Blocks {
 
     /// Takes what is known of the block with this index that has stopped. An object remains stopped.
     pub(crate) fn take_stopped(&mut self, index: i64) -> Option<Stopped> {
-        let is_waiting = |open: &Open| {
-            let is_object = matches!(open.block, Block::Object { .. });
-            open.index == index && open.has_stopped && is_object
-        };
-        if self.open.iter().any(is_waiting) {
-            return Some(Stopped::Object);
-        }
         let mut stopped = self.stopped.iter();
-        let at = stopped.rposition(|(known, _)| *known == index)?;
+        let Some(at) = stopped.rposition(|(known, _)| *known == index) else {
+            // Thinking has no fragments that could be mistaken for those of a call.
+            let is_waiting = |open: &Open| {
+                let is_object =
+                    matches!(&open.block, Block::Object { list, .. } if *list != THINKING);
+                open.index == index && open.has_stopped && !open.is_superseded && is_object
+            };
+            let is_waiting = self.open.iter().any(is_waiting);
+            return is_waiting.then_some(Stopped::Object);
+        };
         match self.stopped.get(at) {
             Some((_, Stopped::Object)) => Some(Stopped::Object),
             Some((_, Stopped::Call(_))) => Some(self.stopped.remove(at).1),
@@ -193,17 +224,13 @@ impl Blocks {
     }
 }
 
-impl Open {
-    /// Whether objects that have started later wait for it.
-    fn holds(&self) -> bool {
-        !self.has_stopped && self.block.is_listed()
-    }
-}
-
 impl Block {
-    /// Whether it becomes an entry of a list of the message.
-    fn is_listed(&self) -> bool {
-        matches!(self, Self::Object { .. } | Self::Entry { .. })
+    /// The list of the message of which it becomes an entry.
+    fn list(&self) -> Option<&'static str> {
+        match self {
+            Self::Object { list, .. } | Self::Entry { list, .. } => Some(list),
+            Self::Text | Self::Dropped | Self::Call(_) => None,
+        }
     }
 
     /// How many bytes it keeps.

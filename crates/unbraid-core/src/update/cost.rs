@@ -89,13 +89,6 @@ impl Update<'_> {
             || self.tool_calls.iter().any(|call| !call.is_empty())
     }
 
-    /// Whether the update has entries of calls, even empty ones.
-    pub(crate) fn has_calls(&self) -> bool {
-        !self.tool_calls.is_empty()
-            || self.function_name.is_some()
-            || self.function_arguments.is_some()
-    }
-
     /// Whether the update contains text, which costs at least one token.
     ///
     /// The header of a call need not: if the request names the tool, servers charge for the arguments only.

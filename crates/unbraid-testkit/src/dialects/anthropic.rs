@@ -196,14 +196,14 @@ fn typed(delta: &Value) -> Option<Value> {
         ("signature", "signature_delta"),
         ("citation", "citations_delta"),
     ];
-    let has = |key: &str| fields.get(key).is_some_and(|value| !value.is_null());
+    let has = |key: &str| fields.get(key).is_some_and(super::is_set);
     let implied = kinds.iter().find(|(key, _)| has(key));
     let own = fields.get("type").and_then(Value::as_str);
     let kind = own.filter(|kind| !kind.is_empty()).map(str::to_owned);
     let kind = kind.or_else(|| implied.map(|(_, kind)| (*kind).to_owned()));
     let is_known = !matches!(kind.as_deref(), None | Some("signature_delta"));
     let mut others = fields.iter().filter(|(key, _)| *key != "type");
-    let is_blank = !is_known && others.all(|(_, value)| value.is_null());
+    let is_blank = !is_known && others.all(|(_, value)| !super::is_set(value));
     if let Some(kind) = kind {
         fields.insert("type".to_owned(), json!(kind));
     }

@@ -267,9 +267,6 @@ impl Reader {
 
     fn item_event(&mut self, event: &Value, item: &Value, done: bool) {
         let id = text(item, "id").to_owned();
-        if done {
-            self.adopt(event, &id, item);
-        }
         match text(item, "type") {
             "message" => {
                 let at = self.item(event, &id, "message");

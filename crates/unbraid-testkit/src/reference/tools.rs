@@ -286,8 +286,11 @@ impl Slot {
 
     /// Whether an entry without an index or a known id starts another call.
     fn is_followed_by(&self, entry: &Entry) -> bool {
-        let has_another_name =
-            self.name.is_some() && entry.name.is_some() && self.name != entry.name;
+        let is_whole = serde_json::from_str::<Value>(&self.arguments).is_ok();
+        let follows_whole = is_whole && !entry.arguments.is_empty();
+        let has_another_name = (self.name.is_some() || follows_whole)
+            && entry.name.is_some()
+            && self.name != entry.name;
         entry.is_new_call() || has_another_name
     }
 

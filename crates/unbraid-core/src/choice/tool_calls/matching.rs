@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
+
 use super::names::continues_declared;
 use crate::{CallKind, ToolCallUpdate, transcript::CallEntry};
 
@@ -50,8 +52,13 @@ fn find_without_index(
 ) -> Option<usize> {
     let slot = latest(calls)?;
     let call = calls.get(slot)?;
-    // T18: the name of a call may come after its arguments.
-    let is_named = has_name && !call.name.is_empty();
+    // T18: the name of a call may come after its arguments. With arguments of its own, after whole ones, it is another call.
+    let has_arguments = entry
+        .arguments
+        .as_ref()
+        .is_some_and(|piece| !piece.is_empty());
+    let is_whole = || serde_json::from_str::<IgnoredAny>(&call.waiting).is_ok();
+    let is_named = has_name && (!call.name.is_empty() || (has_arguments && is_whole()));
     let has_other_name = entry.name.as_ref().is_some_and(|piece| {
         is_named && *piece.text != *call.name && !continues_declared(&call.name, &piece.text, tools)
     });

@@ -239,7 +239,7 @@ fn implied_kind(delta: &Node<'_>) -> &'static str {
         ("signature", "signature_delta"),
         ("citation", "citations_delta"),
     ];
-    let has = |key: &str| delta.get(key).is_some_and(|value| !value.is_null());
+    let has = |key: &str| delta.get(key).is_some_and(Node::is_set);
     let known = KINDS.iter().find(|(key, _)| has(key));
     known.map_or("", |(_, kind)| *kind)
 }
@@ -252,7 +252,7 @@ fn is_blank(kind: &str, delta: &Node<'_>) -> bool {
     matches!(kind, "" | "signature_delta")
         && !fields
             .iter()
-            .any(|(key, value)| key != "type" && !value.is_null())
+            .any(|(key, value)| key != "type" && value.is_set())
 }
 
 /// Whether a delta brings nothing, so that it opens no block.

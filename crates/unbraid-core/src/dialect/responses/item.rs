@@ -19,8 +19,6 @@ pub(super) struct Item {
     pub(super) index: Option<i64>,
     /// Its id, which is the key only where there is no index (P06).
     pub(super) id: Option<String>,
-    /// The other id that events of its texts have.
-    pub(super) alias: Option<String>,
     /// Whether its start has arrived.
     pub(super) was_added: bool,
     pub(super) kind: ItemKind,
@@ -82,7 +80,6 @@ impl Item {
             ordinal,
             index: None,
             id: None,
-            alias: None,
             was_added: false,
             kind,
             is_done: false,

@@ -10,7 +10,6 @@ use crate::{
     dialect::{
         calls::Call,
         reader::{Lane, text},
-        seen::{Rest, Seen},
     },
     limits::{MAX_ENTRIES, MAX_NAME_BYTES},
     node::Node,
@@ -69,51 +68,21 @@ impl<'a> Key<'a> {
     }
 }
 
+impl Item {
+    /// Whether the start of an item is that of another one. Some servers have other ids in the events of a text than in its item,
+    /// so an id alone shows nothing.
+    fn is_before(&self, key: &Key<'_>) -> bool {
+        let is_text = matches!(self.kind, ItemKind::Message | ItemKind::Reasoning);
+        is_text && key.is_start && self.was_added && key.id.is_some() && self.id != key.kept_id()
+    }
+}
+
 impl Key<'_> {
     /// The id, unless it is too long to be kept.
     fn kept_id(&self) -> Option<String> {
         let id = self.id.as_deref();
         id.filter(|id| id.len() <= MAX_NAME_BYTES)
             .map(str::to_owned)
-    }
-}
-
-impl Item {
-    /// Whether a key without an index has the id of this item.
-    fn is_named(&self, key: &Key<'_>) -> bool {
-        let id = key.id.as_deref();
-        id.is_some() && (self.id.as_deref() == id || self.alias.as_deref() == id)
-    }
-
-    /// Whether a key without an index is that of another text, by its id. Some servers have other ids in the events of a text than
-    /// in its item, so that the id of the first text may be another one.
-    fn is_other_text(&self, key: &Key<'_>) -> bool {
-        let has_text = || self.texts.iter().any(|(.., seen)| !seen.is_empty());
-        self.has_other_id(key) && (key.is_start || self.alias.is_some() || has_text())
-    }
-
-    fn has_other_id(&self, key: &Key<'_>) -> bool {
-        let is_text = matches!(self.kind, ItemKind::Message | ItemKind::Reasoning);
-        let has_index = key.index.is_some() || self.index.is_some();
-        is_text && !has_index && key.id.is_some() && self.id.is_some() && !self.is_named(key)
-    }
-
-    /// Whether these texts begin with those that have arrived, in their order or joined.
-    fn is_continued_by(&self, lane: Lane, texts: &[&str]) -> bool {
-        let own = self
-            .texts
-            .iter()
-            .filter(|(known, _, seen)| *known == lane && !seen.is_empty());
-        let own: Vec<&Seen> = own.map(|(.., seen)| seen).collect();
-        let begins = |text: &str, seen: &Seen| seen.rest(text) != Rest::Differs;
-        match own[..] {
-            [] => false,
-            [seen] => begins(&texts.concat(), seen),
-            _ => {
-                own.len() <= texts.len()
-                    && own.iter().zip(texts).all(|(seen, text)| begins(text, seen))
-            }
-        }
     }
 }
 
@@ -128,8 +97,6 @@ impl Responses {
         item.index = item.index.or(key.index);
         if item.id.is_none() {
             item.id = key.kept_id();
-        } else if item.has_other_id(key) && item.alias.is_none() {
-            item.alias = key.kept_id();
         }
         Some(item)
     }
@@ -166,37 +133,19 @@ impl Responses {
         self.items.len() - 1
     }
 
-    /// Gives an item whose texts came with another id, and without its start, that of the complete item, which begins with these
-    /// texts.
-    pub(super) fn adopt(&mut self, key: &Key<'_>, kind: &ItemKind, lane: Lane, texts: &[&str]) {
-        if self.items.iter().any(|item| item.is_named(key)) {
-            return;
-        }
-        let is_it = |item: &&mut Item| {
-            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
-                && !(item.is_done || item.was_added)
-                && item.alias.is_none()
-                && item.has_other_id(key)
-                && item.is_continued_by(lane, texts)
-        };
-        if let Some(item) = self.items.iter_mut().rev().find(is_it) {
-            item.alias = key.kept_id();
-        }
-    }
-
     /// By the index; by the id or that of the call if there is none; else the latest item of the kind that is not complete, and
-    /// that is neither another call nor the text of another id (P05, P06).
+    /// that is neither another call nor an item before the one that starts (P05, P06).
     ///
     /// An item that was opened by an event without an index may be completed by one with an index.
     fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
         let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
-        let has_id = |item: &Item| item.is_named(key);
+        let has_id = |item: &Item| key.id.is_some() && item.id.as_deref() == key.id.as_deref();
         let call_id = key.call_id.as_deref();
         let has_call_id = |item: &Item| call_id.is_some() && item.call_id.as_deref() == call_id;
         let is_same = |item: &Item| {
             std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
                 && !item.is_done
-                && !item.is_other_text(key)
+                && !item.is_before(key)
                 && (call_id.is_none() || item.call_id.is_none() || has_call_id(item))
         };
         let by_index = rposition(&|item| item.index == key.index);

@@ -54,32 +54,8 @@ impl Responses {
 
     pub(super) fn item_done<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
         if let Some(item) = event.get("item").filter(|item| item.as_object().is_some()) {
-            let key = Key::of_item(event, item);
-            self.adopt_item(&key, item);
-            self.whole_item(&key, item, output);
+            self.whole_item(&Key::of_item(event, item), item, output);
         }
-    }
-
-    /// Finds the texts of a complete item that came with another id.
-    fn adopt_item(&mut self, key: &Key<'_>, item: &Node<'_>) {
-        let (kind, lane, texts) = match item_type(item) {
-            ItemType::Message => {
-                let texts = entries(item.get("content")).iter().filter_map(text_of);
-                let texts = texts.filter(|(lane, _)| *lane == Lane::Content);
-                let texts: Vec<_> = texts.map(|(_, text)| text).collect();
-                (ItemKind::Message, Lane::Content, texts)
-            }
-            ItemType::Reasoning => {
-                let lists = ["summary", "content"].map(|name| entries(item.get(name)));
-                let list = lists.into_iter().find(|list| !list.is_empty());
-                let parts = list.unwrap_or_default().iter();
-                let texts = parts.filter_map(|part| text(part, "text")).collect();
-                (ItemKind::Reasoning, Lane::Reasoning, texts)
-            }
-            ItemType::Call { .. } | ItemType::Other => return,
-        };
-        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        self.adopt(key, &kind, lane, &texts);
     }
 
     /// Reads a complete item: what of it has not arrived in fragments.

@@ -50,10 +50,18 @@ impl Create {
     /// by one, and the answer is the aggregate.
     pub(super) async fn answer_whole(mut self) -> Answer {
         let answer = self.send_unchanged().await?;
-        if !is_auto(&self.launch) || self.launch.request.prompts() > 1 {
+        if !is_auto(&self.launch) {
             return Ok(pass(answer));
         }
         let whole = WholeAnswer::of(answer).buffered().await?;
+        let prompts = self.launch.request.prompts();
+        if prompts > 1 {
+            // One choice for each prompt: their indices are not those that they would have with `n`.
+            if whole.status.is_success() && fan_out::count_choices(&whole.body) == Some(prompts) {
+                self.launch.models.insert(self.launch.request.model());
+            }
+            return Ok(whole.into_response());
+        }
         if !whole.status.is_success() {
             if !fan_out::is_refusal_of_n(&whole) {
                 return Ok(whole.into_response());

@@ -2,17 +2,12 @@
 
 use serde_json::Value;
 
-use super::{
-    super::{entries, text},
-    Reader,
-};
+use super::Reader;
 
 #[derive(Default)]
 pub(super) struct Item {
     pub(super) index: Option<i64>,
     pub(super) id: String,
-    /// Another id that events of its texts have.
-    pub(super) alias: String,
     pub(super) was_added: bool,
     pub(super) call: Option<usize>,
     pub(super) reasoning: Option<&'static str>,
@@ -24,15 +19,10 @@ pub(super) struct Item {
 }
 
 impl Item {
-    fn is_named(&self, id: &str) -> bool {
-        !id.is_empty() && (self.id == id || self.alias == id)
-    }
-
-    /// Whether an id is another one than that of this text. Calls have ids of their own.
-    fn has_other_id(&self, id: &str) -> bool {
+    /// Whether the start of an item with this id is that of another one.
+    fn is_before(&self, id: &str) -> bool {
         let is_text = matches!(self.lane, "message" | "reasoning");
-        let has_both = !id.is_empty() && !self.id.is_empty();
-        is_text && self.index.is_none() && has_both && !self.is_named(id)
+        is_text && self.was_added && !id.is_empty() && self.id != id
     }
 }
 
@@ -47,17 +37,10 @@ impl Reader {
         let call_id = own["call_id"].as_str();
         let found = match index {
             Some(_) => self.items.iter().rposition(|item| item.index == index),
-            None if !id.is_empty() => self.items.iter().rposition(|item| item.is_named(id)),
+            None if !id.is_empty() => self.items.iter().rposition(|item| item.id == id),
             None => None,
         };
         let is_start = value["type"] == "response.output_item.added";
-        let is_other_text = |at: usize| {
-            let item = &self.items[at];
-            let mut pieces = self.pieces.iter();
-            let has_text = pieces.any(|((of, ..), piece)| *of == at && !piece.is_empty());
-            let is_new = is_start || has_text || !item.alias.is_empty();
-            index.is_none() && item.has_other_id(id) && is_new
-        };
         let by_call = |item: &Item| {
             call_id.is_some()
                 && item.call_id.as_deref() == call_id
@@ -69,12 +52,10 @@ impl Reader {
                 && item.lane == lane
                 && (index.is_none() || item.index.is_none())
                 && !is_other(item)
+                && !(is_start && item.is_before(id))
         };
         let found = found.or_else(|| self.items.iter().rposition(by_call));
-        let found = found.or_else(|| {
-            let mut all = (0..self.items.len()).rev();
-            all.find(|at| open(&self.items[*at]) && !is_other_text(*at))
-        });
+        let found = found.or_else(|| self.items.iter().rposition(open));
         let at = found.unwrap_or_else(|| {
             self.items.push(Item {
                 lane,
@@ -86,53 +67,7 @@ impl Reader {
         item.index = item.index.or(index);
         if item.id.is_empty() {
             id.clone_into(&mut item.id);
-        } else if index.is_none() && item.has_other_id(id) && item.alias.is_empty() {
-            id.clone_into(&mut item.alias);
         }
         at
-    }
-
-    /// Gives texts that came with another id, and without the start of their item, the id of the complete item.
-    pub(super) fn adopt(&mut self, event: &Value, id: &str, item: &Value) {
-        let lane = text(item, "type").to_owned();
-        if event["output_index"].is_i64() || self.items.iter().any(|item| item.is_named(id)) {
-            return;
-        }
-        let lists = ["summary", "content"].map(|key| entries(&item[key]));
-        let list = lists.into_iter().find(|list| !list.is_empty());
-        let parts = list.unwrap_or_default().into_iter();
-        let parts = parts.filter(|part| part["type"] != "refusal");
-        let whole: Vec<&str> = parts.map(|part| text(part, "text")).collect();
-        let is_it = |at: &usize| {
-            let known = &self.items[*at];
-            let mut own: Vec<(i64, String)> = Vec::new();
-            let pieces = self.pieces.iter();
-            for ((.., part), piece) in pieces.filter(|((of, lane, _), piece)| {
-                of == at && *lane != "refusal" && !piece.is_empty()
-            }) {
-                match own.iter_mut().find(|(known, _)| known == part) {
-                    Some((_, text)) => text.push_str(piece),
-                    None => own.push((*part, piece.clone())),
-                }
-            }
-            let begins = match &own[..] {
-                [] => false,
-                [(_, text)] => whole.concat().starts_with(&**text),
-                own => {
-                    let mut both = own.iter().zip(&whole);
-                    own.len() <= whole.len()
-                        && both.all(|((_, text), part)| part.starts_with(&**text))
-                }
-            };
-            known.lane == lane
-                && !known.is_done
-                && !known.was_added
-                && known.alias.is_empty()
-                && known.has_other_id(id)
-                && begins
-        };
-        if let Some(at) = (0..self.items.len()).rev().find(is_it) {
-            id.clone_into(&mut self.items[at].alias);
-        }
     }
 }
