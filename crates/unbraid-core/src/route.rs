@@ -403,7 +403,7 @@ impl Router {
             .finishes
             .source(|| routes.iter().all(|route| route.has_finish_reason));
         if self.usage_mut().envelope(raw, source, form) {
-            self.finishes.usage();
+            self.finishes.bring();
         }
     }
 

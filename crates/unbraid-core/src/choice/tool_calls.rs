@@ -192,24 +192,28 @@ pub(super) fn announce_left(
         .filter_map(|entry| find(transcript.calls(), entry, tools))
         .collect();
     let has_function = update.function_name.is_some() || update.function_arguments.is_some();
-    for call in 0..transcript.calls().len() {
-        let state = transcript.calls().get(call);
-        let is_left = state.is_some_and(|state| {
-            let is_legacy = state.kind == CallKind::LegacyFunction;
-            let is_ready = !state.announced && !state.name.is_empty();
-            is_ready && !continued.contains(&call) && !(is_legacy && has_function)
-        });
-        if is_left {
-            announce(transcript, call, position);
-        }
-    }
+    announce_where(transcript, position, |call, state| {
+        let is_legacy = state.kind == CallKind::LegacyFunction;
+        let is_continued = continued.contains(&call) || (is_legacy && has_function);
+        !is_continued
+    });
 }
 
 fn announce_others(transcript: &mut Transcript, except: usize, position: Position) {
+    announce_where(transcript, position, |call, _| call != except);
+}
+
+/// Announces those of the calls with a name that are to be announced now.
+fn announce_where(
+    transcript: &mut Transcript,
+    position: Position,
+    is_due: impl Fn(usize, &CallEntry) -> bool,
+) {
     for call in 0..transcript.calls().len() {
         let state = transcript.calls().get(call);
-        let is_ready = state.is_some_and(|state| !state.announced && !state.name.is_empty());
-        if is_ready && call != except {
+        let is_ready = state
+            .is_some_and(|state| !state.announced && !state.name.is_empty() && is_due(call, state));
+        if is_ready {
             announce(transcript, call, position);
         }
     }

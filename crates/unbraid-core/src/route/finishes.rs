@@ -44,11 +44,6 @@ impl Finishes {
         self.brings |= brings;
     }
 
-    /// The chunk opens a choice.
-    pub(super) fn open(&mut self) {
-        self.brings = true;
-    }
-
     /// The chunk has the first finish reason of this choice, which therefore is none of those that finished before.
     pub(super) fn finish(&mut self, index: ChoiceIndex) {
         self.brings = true;
@@ -58,8 +53,8 @@ impl Finishes {
         };
     }
 
-    /// The chunk has usage.
-    pub(super) fn usage(&mut self) {
+    /// The chunk brings something else: it opens a choice, or has usage.
+    pub(super) fn bring(&mut self) {
         self.brings = true;
     }
 

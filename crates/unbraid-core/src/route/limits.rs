@@ -15,7 +15,7 @@ impl Router {
         position: Position,
         sink: &mut impl ChoiceSink,
     ) -> Option<usize> {
-        self.finishes.open();
+        self.finishes.bring();
         let max = self.config.limits.choices;
         if self.routes.len() >= max {
             self.refused = Some(LimitExceeded {

@@ -212,21 +212,26 @@ impl HttpBody for ActiveBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = &mut *self;
-        let Some(progress) = this.progress.clone() else {
-            return Pin::new(&mut this.body).poll_frame(cx);
+        let Self {
+            body,
+            rest,
+            progress,
+            ..
+        } = &mut *self;
+        let Some(progress) = progress else {
+            return Pin::new(body).poll_frame(cx);
         };
-        let polled = if this.rest.is_empty() {
-            let polled = Pin::new(&mut this.body).poll_frame(cx);
+        let polled = if rest.is_empty() {
+            let polled = Pin::new(body).poll_frame(cx);
             polled.map_ok(|frame| match frame.into_data() {
                 Ok(data) => {
-                    this.rest = data;
-                    this.next_piece()
+                    *rest = data;
+                    next_piece(rest)
                 }
                 Err(frame) => frame,
             })
         } else {
-            Poll::Ready(Some(Ok(this.next_piece())))
+            Poll::Ready(Some(Ok(next_piece(rest))))
         };
         match &polled {
             Poll::Ready(_) => progress.has_written(Instant::now()),
@@ -249,10 +254,7 @@ impl HttpBody for ActiveBody {
     }
 }
 
-impl ActiveBody {
-    /// The next piece of what is left. A reader that takes a piece has made progress.
-    fn next_piece(&mut self) -> Frame<Bytes> {
-        let length = self.rest.len().min(H2_PIECE_BYTES);
-        Frame::data(self.rest.split_to(length))
-    }
+/// The next piece of a frame. A reader that takes a piece has made progress.
+fn next_piece(rest: &mut Bytes) -> Frame<Bytes> {
+    Frame::data(rest.split_to(rest.len().min(H2_PIECE_BYTES)))
 }

@@ -77,8 +77,8 @@ impl Citations {
 impl Field {
     /// Sets the value. One without entries says nothing about those before it.
     fn set(&mut self, value: &Node<'_>) {
-        let is_said = self.is_list || (value.is_null() && !self.text.is_empty());
-        if !is_said {
+        let is_kept = self.is_list || (value.is_null() && !self.text.is_empty());
+        if !is_kept {
             self.text = raw(value).into_owned();
         }
     }

@@ -1,4 +1,4 @@
-//! The items of a response, and which item an event belongs to.
+//! The items of a response: what later events of them refer to.
 
 use super::added::{AddedParts, PartText};
 use crate::{
