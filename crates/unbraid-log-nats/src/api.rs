@@ -1,9 +1,10 @@
 //! The calls to JetStream, each with one typed outcome.
 
+mod check;
 mod message;
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -18,10 +19,11 @@ use async_nats::{
         stream::{Config, DirectGetErrorKind, RawMessageErrorKind, Stream},
     },
 };
-use futures::{FutureExt, TryFutureExt, future::BoxFuture};
-use tokio::{sync::Mutex, time::Instant};
+use futures::{FutureExt, future::BoxFuture};
+use tokio::time::Instant;
 
 use crate::{NatsError, connection::Connection, streams};
+use check::Check;
 pub(crate) use message::{Ack, Draft, EXPECTED_SEQUENCE, Failure, Stored};
 
 /// How long a question may take. Less than a call, so that a question without an answer is noted before the call ends.
@@ -45,13 +47,8 @@ pub(crate) struct Api {
     pub(crate) context: Context,
     configs: [Config; 2],
     is_replicated: AtomicBool,
-    /// The connection on which the streams were known to exist.
-    checked: AtomicU64,
-    check: Mutex<()>,
+    checks: [Check; 2],
 }
-
-/// No connection has this number.
-const UNCHECKED: u64 = u64::MAX;
 
 impl Api {
     pub(crate) fn new(connection: Connection, domain: Option<&str>, configs: [Config; 2]) -> Self {
@@ -66,8 +63,7 @@ impl Api {
             context,
             configs,
             is_replicated: AtomicBool::new(false),
-            checked: AtomicU64::new(UNCHECKED),
-            check: Mutex::default(),
+            checks: Default::default(),
         }
     }
 
@@ -102,71 +98,65 @@ impl Api {
         }
     }
 
-    /// Creates the streams that do not exist. Returns what an operator should know about the others.
-    pub(crate) async fn ensure_streams(&self) -> Result<Vec<String>, NatsError> {
-        let mut warnings = Vec::new();
-        for config in &self.configs {
-            let found = streams::ensure(&self.context, config).await?;
-            if found.replicas > 1 {
-                self.is_replicated.store(true, Ordering::Relaxed);
-            }
-            warnings.extend(found.warnings);
+    fn check(&self, store: Store) -> &Check {
+        let [log, values] = &self.checks;
+        match store {
+            Store::Log => log,
+            Store::Values => values,
         }
-        Ok(warnings)
     }
 
-    /// Waits until the server is connected, and creates the streams if they may be lost.
+    /// Creates a stream unless it exists. Returns what an operator should know about an existing one.
+    pub(crate) async fn ensure_stream(&self, store: Store) -> Result<Vec<String>, NatsError> {
+        let found = streams::ensure(&self.context, self.config(store)).await?;
+        if found.replicas > 1 {
+            self.is_replicated.store(true, Ordering::Relaxed);
+        }
+        Ok(found.warnings)
+    }
+
+    /// Waits until the server is connected, and creates the stream if it may be lost.
     ///
-    /// This is done once for each connection, because a server without the stream does not answer a direct request at all.
-    async fn ready(&self) -> Result<(), Failure> {
+    /// This is done once for each connection, because a server without the stream does not answer a direct request at all. The
+    /// other stream is not looked at: one of them may have no leader.
+    async fn ready(&self, store: Store) -> Result<(), Failure> {
         self.connection.ready().await?;
-        if self.is_checked() {
-            return Ok(());
-        }
-        // Of many callers one asks the server.
-        let _one = self.check.lock().await;
-        if self.is_checked() {
-            return Ok(());
-        }
         let epoch = self.connection.epoch();
-        self.create_streams().await?;
-        self.checked.store(epoch, Ordering::Relaxed);
-        Ok(())
+        let check = self.check(store);
+        check.once(epoch, || self.create_stream(store)).await
     }
 
-    fn is_checked(&self) -> bool {
-        self.checked.load(Ordering::Relaxed) == self.connection.epoch()
-    }
-
-    /// Notes an answer to a question, and when it was sent if that was on the first connection; or that there was none: then
-    /// the streams may be lost.
-    fn note<T>(&self, asked: Option<Instant>, result: Result<T, Failure>) -> Result<T, Failure> {
+    /// Notes an answer, or that there was none: then the stream may be lost.
+    fn note<T>(&self, store: Store, result: Result<T, Failure>) -> Result<T, Failure> {
         match &result {
-            Ok(_) => self.connection.answered(asked),
-            Err(Failure::TimedOut) => self.checked.store(UNCHECKED, Ordering::Relaxed),
+            Ok(_) => self.connection.answered(),
+            Err(Failure::TimedOut) => self.check(store).repeat(),
             Err(_) => {}
         }
         result
     }
 
-    /// Creates the streams that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
-    pub(crate) fn create_streams(&self) -> BoxFuture<'_, Result<(), Failure>> {
-        let asked = Instant::now();
-        self.ensure_streams()
-            .map_ok(move |_| self.connection.answered(Some(asked)))
-            .map_err(|error| Failure::Unavailable(error.to_string()))
-            .boxed()
+    /// Creates a stream that a restart of the server has lost. Boxed, because its state is large, and rarely needed.
+    pub(crate) fn create_stream(&self, store: Store) -> BoxFuture<'_, Result<(), Failure>> {
+        async move {
+            let ensured = self.ensure_stream(store).await;
+            ensured.map_err(|error| Failure::Unavailable(error.to_string()))?;
+            self.connection.answered();
+            Ok(())
+        }
+        .boxed()
     }
 
     /// Stores a message.
-    pub(crate) async fn publish(&self, draft: Draft) -> Result<Ack, Failure> {
-        self.ready().await?;
+    pub(crate) async fn publish(&self, store: Store, draft: Draft) -> Result<Ack, Failure> {
+        self.ready(store).await?;
         let request = Request::new()
             .headers(draft.headers)
             .payload(draft.payload)
             .timeout(Some(ACKNOWLEDGEMENT));
         let publishers = &self.connection.publishers;
         let client = publishers.client();
+        // Only on the first connection, which is the one that the readers of this gateway have.
         let asked = client.is_none().then(Instant::now);
         let client = client.as_ref().unwrap_or_else(|| self.client());
         let answer = client.send_request(draft.subject, request).await;
@@ -179,12 +169,17 @@ impl Api {
                 Failure::Unavailable(error.to_string())
             }
         });
-        let answer = self.note(asked, answer)?;
+        let answer = self.note(store, answer)?;
         match serde_json::from_slice(&answer.payload) {
             Ok(Response::Ok(PublishAck {
                 duplicate: true, ..
             })) => Ok(Ack::Duplicate),
-            Ok(Response::Ok(ack)) => Ok(Ack::Stored(ack.sequence)),
+            Ok(Response::Ok(ack)) => {
+                if let (Store::Values, Some(asked)) = (store, asked) {
+                    self.connection.stored_value(asked);
+                }
+                Ok(Ack::Stored(ack.sequence))
+            }
             Ok(Response::Err { error }) => refusal(&error),
             Err(_) => Err(Failure::Unavailable(
                 "the acknowledgement is not JSON".to_owned(),
@@ -192,12 +187,12 @@ impl Api {
         }
     }
 
-    /// Stores a message, and creates the streams first if they are lost.
-    pub(crate) async fn publish_anew(&self, draft: Draft) -> Result<Ack, Failure> {
-        match self.publish(draft.clone()).await {
+    /// Stores a message, and creates the stream first if it is lost.
+    pub(crate) async fn publish_anew(&self, store: Store, draft: Draft) -> Result<Ack, Failure> {
+        match self.publish(store, draft.clone()).await {
             Err(Failure::Missing) => {
-                self.create_streams().await?;
-                self.publish(draft).await
+                self.create_stream(store).await?;
+                self.publish(store, draft).await
             }
             result => result,
         }
@@ -212,7 +207,7 @@ impl Api {
         match self.read_last(store, subject.clone()).await {
             Err(Failure::Missing) => {
                 // A cluster without a leader answers in the same way: only a stream that can be created is known to be empty.
-                self.create_streams().await?;
+                self.create_stream(store).await?;
                 self.read_last(store, subject).await
             }
             result => result,
@@ -220,17 +215,16 @@ impl Api {
     }
 
     async fn read_last(&self, store: Store, subject: String) -> Result<Option<Stored>, Failure> {
-        self.ready().await?;
+        self.ready(store).await?;
         let stream = self.stream(store).await?;
-        let asked = Some(Instant::now());
         if self.reads_leader() {
             let request = stream.raw_message_builder().last_by_subject(subject);
             let answer = request.send().await.map_err(|error| error.kind());
-            return self.note(asked, by_leader(answer));
+            return self.note(store, by_leader(answer));
         }
         let request = stream.direct_get_builder().last_by_subject(subject);
         let answer = request.send().await.map_err(|error| error.kind());
-        self.note(asked, directly(answer))
+        self.note(store, directly(answer))
     }
 
     /// The first message of a subject whose number is at least `sequence`.
@@ -240,20 +234,19 @@ impl Api {
         subject: String,
         sequence: u64,
     ) -> Result<Option<Stored>, Failure> {
-        self.ready().await?;
+        self.ready(store).await?;
         let stream = self.stream(store).await?;
-        let asked = Some(Instant::now());
         let sequence = sequence.max(1);
         if self.reads_leader() {
             let request = stream.raw_message_builder().sequence(sequence);
             let request = request.next_by_subject(subject);
             let answer = request.send().await.map_err(|error| error.kind());
-            return self.note(asked, by_leader(answer));
+            return self.note(store, by_leader(answer));
         }
         let request = stream.direct_get_builder().sequence(sequence);
         let request = request.next_by_subject(subject);
         let answer = request.send().await.map_err(|error| error.kind());
-        self.note(asked, directly(answer))
+        self.note(store, directly(answer))
     }
 
     /// Removes the messages of a subject but the last `keep`.
@@ -263,7 +256,7 @@ impl Api {
         subject: String,
         keep: u64,
     ) -> Result<(), Failure> {
-        self.ready().await?;
+        self.ready(store).await?;
         let stream = self.stream(store).await?;
         let purged = stream.purge().filter(subject).keep(keep).await;
         purged
@@ -273,7 +266,7 @@ impl Api {
 
     /// Removes the messages of a subject of the log whose number is less than `sequence`.
     pub(crate) async fn purge_before(&self, subject: String, sequence: u64) -> Result<(), Failure> {
-        self.ready().await?;
+        self.ready(Store::Log).await?;
         let stream = self.stream(Store::Log).await?;
         let purged = stream.purge().filter(subject).sequence(sequence).await;
         purged

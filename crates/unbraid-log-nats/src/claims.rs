@@ -51,7 +51,7 @@ impl Inner {
             lease_ms: u64::try_from(self.options.lease.as_millis()).unwrap_or(u64::MAX),
         };
         let draft = value_draft(self.names.claim(key), NAME, &held).after(sequence);
-        let ack = self.api.publish_anew(draft).await?;
+        let ack = self.api.publish_anew(Store::Values, draft).await?;
         Ok(matches!(ack, Ack::Stored(_)))
     }
 

@@ -70,7 +70,7 @@ impl Inner {
         };
         let subject = self.names.commands(&origin.gateway);
         let draft = value_draft(subject, name, &addressed);
-        self.api.publish_anew(draft).await?;
+        self.api.publish_anew(Store::Log, draft).await?;
         Ok(())
     }
 

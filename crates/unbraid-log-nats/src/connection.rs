@@ -120,17 +120,19 @@ impl Connection {
         lock(&self.contact)
     }
 
-    /// Notes an answer of the server, and when its question was sent if that was on this connection.
-    pub(crate) fn answered(&self, asked: Option<Instant>) {
-        let epoch = self.epoch();
-        let mut contact = self.contact();
-        contact.answered();
-        if let Some(asked) = asked {
-            contact.presence.answered(asked, epoch, || self.server());
-        }
+    /// Notes an answer of the server.
+    pub(crate) fn answered(&self) {
+        self.contact().answered();
     }
 
-    /// Since when the server has answered without a silence in which producers could not renew their leases.
+    /// Notes that the server has stored a value, and when it was asked to on this connection.
+    pub(crate) fn stored_value(&self, asked: Instant) {
+        let epoch = self.epoch();
+        let mut contact = self.contact();
+        contact.presence.stored(asked, epoch, || self.server());
+    }
+
+    /// Since when the server has stored values without a silence in which producers could not renew their leases.
     pub(crate) fn present_since(&self) -> Instant {
         self.contact().presence.since()
     }

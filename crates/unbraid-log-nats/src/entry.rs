@@ -238,6 +238,11 @@ pub(crate) fn revoked_draft(subject: String) -> Draft {
     with_kind(Draft::new(subject, Bytes::new()), "revoked")
 }
 
+/// Of the size of a lease, so that the server has no room for it if it has none for a renewal.
+pub(crate) fn clock_draft(subject: String) -> Draft {
+    with_kind(Draft::new(subject, Bytes::new()), "clock")
+}
+
 /// The entry of a sealed stream among those that expire.
 pub(crate) fn ended_draft(subject: String, ttl: Duration) -> Draft {
     let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);

@@ -15,8 +15,8 @@ use unbraid_log::{LogError, Meta, StreamId, internal::CommandQueue};
 
 use crate::{
     NatsOptions,
-    api::{Ack, Api, Draft, Failure, Store, Stored},
-    entry::{Entry, Origin, lease_draft, open_draft},
+    api::{Ack, Api, Failure, Store, Stored},
+    entry::{Entry, Origin, clock_draft, lease_draft, open_draft},
     leases::Leases,
     names::Names,
     writer::NatsWriter,
@@ -133,7 +133,9 @@ impl Inner {
         if let Some(time) = self.estimated_time() {
             return Ok(time);
         }
-        let written = self.api.publish_anew(Draft::new(self.names.clock(), ""));
+        let written = self
+            .api
+            .publish_anew(Store::Values, clock_draft(self.names.clock()));
         written.await?;
         let asked = Instant::now();
         let stored = self.api.last(Store::Values, self.names.clock()).await?;
@@ -210,9 +212,17 @@ impl Inner {
             failure => failure.into(),
         };
         let lease = lease_draft(self.names.lease(id), self.options.lease);
-        let lease = self.api.publish_anew(lease).await.map_err(full)?;
+        let lease = self
+            .api
+            .publish_anew(Store::Values, lease)
+            .await
+            .map_err(full)?;
         let draft = open_draft(self.names.meta(id), meta, &self.gateway, token).after(0);
-        let stored = self.api.publish_anew(draft).await.map_err(full)?;
+        let stored = self
+            .api
+            .publish_anew(Store::Values, draft)
+            .await
+            .map_err(full)?;
         let lease = match lease {
             Ack::Stored(sequence) => sequence,
             Ack::Duplicate | Ack::Conflict => 0,

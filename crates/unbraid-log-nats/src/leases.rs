@@ -31,7 +31,7 @@ pub(crate) struct Observed {
     pub(crate) sequence: u64,
     /// The number of the record that it has replaced.
     pub(crate) previous: Option<u64>,
-    /// Since when the server has been there. While it was away, no producer could renew.
+    /// Since when the server has stored values. While it did not, no producer could renew.
     pub(crate) present_since: Instant,
 }
 

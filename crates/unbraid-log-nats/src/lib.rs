@@ -66,9 +66,10 @@
 //!   read the stream itself for what they have missed. A followed stream costs the server two subscriptions and no consumer;
 //!   a reader that is far behind has a consumer until it is up to date.
 //! - A **lease** has expired if its record has not changed for its duration by the reader's monotonic clock, without the
-//!   time in which the server was away. It was if its process is another one, and if it has not answered for 1.5 seconds or
-//!   half a lease, although its connections stayed open: the time counts anew then. While leases are looked at, the server is
-//!   asked four times a second. Wall clocks of two machines are never compared.
+//!   time in which the server was away. It was if its process is another one, and if it has stored no value for 1.5 seconds or
+//!   half a lease, although its connections stayed open and it answered other questions: the time counts anew then. While
+//!   leases are looked at, each gateway stores a value four times a second. Wall clocks of two machines are never compared.
+//! - A **renewal** needs only the stream of the values: in a cluster that of the records may have no leader meanwhile.
 //! - **Expiry**: NATS 2.9 has no time to live for single messages. A seal contains the time to live; every gateway removes the
 //!   streams whose seal is older, by the server's own time stamps, at least every 90 seconds. Streams with a longer time to
 //!   live than that of the gateway are looked at once an hour. If no gateway runs, the server removes everything a day later.

@@ -110,7 +110,7 @@ impl Inner {
             return Ok(false);
         }
         let draft = revoked_draft(self.names.lease(id)).after(sequence);
-        let ack = self.api.publish(draft).await?;
+        let ack = self.api.publish(Store::Values, draft).await?;
         Ok(matches!(ack, Ack::Stored(_)))
     }
 
@@ -169,14 +169,14 @@ impl Inner {
     ) -> Result<bool, LogError> {
         let subject = self.names.records(id);
         let draft = seal_draft(subject, end, tail, self.options.ttl).after(sequence);
-        match self.api.publish(draft).await {
+        match self.api.publish(Store::Log, draft).await {
             Ok(Ack::Stored(_)) => {
                 self.note_end(id, self.options.ttl).await?;
                 Ok(true)
             }
             Ok(Ack::Conflict | Ack::Duplicate) => Ok(false),
             Err(Failure::Missing) => {
-                self.api.create_streams().await?;
+                self.api.create_stream(Store::Log).await?;
                 Ok(false)
             }
             Err(failure) => Err(failure.into()),
@@ -186,7 +186,7 @@ impl Inner {
     /// Enters a sealed stream into those that expire. It is repeated after an error, so a seal is complete only with it.
     pub(crate) async fn note_end(&self, id: &StreamId, ttl: Duration) -> Result<(), LogError> {
         let draft = ended_draft(self.names.ended(id), ttl);
-        self.api.publish_anew(draft).await?;
+        self.api.publish_anew(Store::Values, draft).await?;
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Inner {
         };
         if !origin.is_expired {
             let expired = expired_draft(self.names.meta(id), &origin.meta);
-            self.api.publish_anew(expired).await?;
+            self.api.publish_anew(Store::Values, expired).await?;
         }
         // What cannot be read is erased, too.
         let is_erased = tail.is_some_and(|tail| {
@@ -206,7 +206,7 @@ impl Inner {
         });
         if !is_erased {
             self.api
-                .publish_anew(erased_draft(self.names.records(id)))
+                .publish_anew(Store::Log, erased_draft(self.names.records(id)))
                 .await?;
         }
         self.api
@@ -214,7 +214,7 @@ impl Inner {
             .await?;
         // The next renewal fails, and so its producer learns it.
         let revoked = revoked_draft(self.names.lease(id));
-        self.api.publish_anew(revoked).await?;
+        self.api.publish_anew(Store::Values, revoked).await?;
         if let Some(claim) = &origin.meta.claim {
             self.release(claim, id).await?;
         }

@@ -101,7 +101,7 @@ impl Names {
         self.subject("live", &format!("={gateway}"))
     }
 
-    /// A message that is written to learn the time of the server.
+    /// A message that is written to learn the time of the server, and whether it stores values.
     pub(crate) fn clock(&self) -> String {
         self.subject("lease", "=clock")
     }

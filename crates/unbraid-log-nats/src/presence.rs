@@ -1,4 +1,4 @@
-//! `Presence`: since when the server has answered without a silence.
+//! `Presence`: since when the server has stored values without a silence.
 
 use std::time::Duration;
 
@@ -14,13 +14,16 @@ pub(crate) const BRIEF: Duration = Duration::from_millis(1500);
 /// Its connections may stay open meanwhile: those of a process that is suspended, of a disk that hangs, and of a network that
 /// loses everything for a while. So only an answer counts, and only for the time at which its question was sent: the answer may
 /// have waited anywhere since. What arrives unasked says nothing about when it was sent.
+///
+/// Only a value that is stored counts, because a renewal is one. A cluster whose servers elect a leader, or lack a majority, and
+/// a server without space answer all other questions.
 #[derive(Debug)]
 pub(crate) struct Presence {
     /// The longest silence that is none.
     limit: Duration,
-    /// When the last question was sent that was answered. The server was there at that time or later.
+    /// When the last value that was stored was sent. The server stored values at that time or later.
     asked: Instant,
-    /// The connection of the last answer, and the server.
+    /// The connection of the last one, and the server.
     epoch: u64,
     server: Option<u64>,
     since: Instant,
@@ -43,8 +46,8 @@ impl Presence {
         }
     }
 
-    /// Notes an answer to a question that was sent at this time.
-    pub(crate) fn answered(&mut self, asked: Instant, epoch: u64, server: impl FnOnce() -> u64) {
+    /// Notes that a value is stored that was sent at this time.
+    pub(crate) fn stored(&mut self, asked: Instant, epoch: u64, server: impl FnOnce() -> u64) {
         let now = Instant::now();
         let mut is_other = false;
         if self.epoch != epoch || self.server.is_none() {
@@ -60,8 +63,14 @@ impl Presence {
         self.asked = self.asked.max(asked);
     }
 
+    /// Since now, while there is such a silence.
     pub(crate) fn since(&self) -> Instant {
-        self.since
+        let now = Instant::now();
+        if now - self.asked > self.limit {
+            now
+        } else {
+            self.since
+        }
     }
 }
 
@@ -77,7 +86,7 @@ mod tests {
     async fn answer(presence: &mut Presence, after: Duration, epoch: u64, server: u64) -> Duration {
         let asked = Instant::now();
         advance(after).await;
-        presence.answered(asked, epoch, || server);
+        presence.stored(asked, epoch, || server);
         presence.since().elapsed()
     }
 
@@ -94,10 +103,12 @@ mod tests {
         present = answer(&mut presence, SECOND, 1, 1).await;
         assert!(present >= 6 * SECOND, "{present:?}");
         advance(4 * SECOND).await;
+        // Before anything else is stored, as well.
+        assert_eq!(presence.since().elapsed(), Duration::ZERO);
         let after = answer(&mut presence, SECOND / 10, 1, 1).await;
         assert_eq!(after, Duration::ZERO);
         // Answers to questions from before the silence arrive together with it.
-        presence.answered(Instant::now() - 3 * SECOND, 1, || 1);
+        presence.stored(Instant::now() - 3 * SECOND, 1, || 1);
         advance(SECOND / 4).await;
         let present = answer(&mut presence, Duration::ZERO, 1, 1).await;
         assert_eq!(present, SECOND / 4);

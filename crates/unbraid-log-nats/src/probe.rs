@@ -1,4 +1,4 @@
-//! The task that asks the server whether it is there.
+//! The task that asks the server whether it stores values.
 
 use std::{sync::Weak, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{api::Store, inner::Inner, presence::limit};
+use crate::{api::Store, entry::clock_draft, inner::Inner, presence::limit};
 
 /// The longest time between two questions.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -15,7 +15,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How long the server is asked after a lease was looked at.
 const KEPT: Duration = Duration::from_secs(600);
 
-/// Asks the server while leases are looked at, so that a silence is noticed although nobody else asks. Ends with the log.
+/// Stores a value again and again while leases are looked at, so that a silence is noticed although nobody else stores any. Ends
+/// with the log.
 pub(crate) async fn run(log: Weak<Inner>, mut used: watch::Receiver<Option<Instant>>) {
     loop {
         let last = *used.borrow_and_update();
@@ -32,7 +33,8 @@ pub(crate) async fn run(log: Weak<Inner>, mut used: watch::Receiver<Option<Insta
         // Without waiting for the answer: a slow server is asked as often. The client gives each question up after its
         // timeout, so their number is bounded.
         tokio::spawn(async move {
-            let _answer = inner.api.last(Store::Values, inner.names.clock()).await;
+            let value = clock_draft(inner.names.clock());
+            let _stored = inner.api.publish_anew(Store::Values, value).await;
         });
         sleep(pause).await;
     }

@@ -10,7 +10,7 @@ use unbraid_log::{
 
 use crate::{
     NatsError, NatsOptions,
-    api::Api,
+    api::{Api, Store},
     commands,
     connection::Connection,
     inner::{Inner, within},
@@ -73,7 +73,8 @@ impl NatsLog {
         let configs = streams::configs(&names, &options);
         let api = Api::new(connection, options.domain.as_deref(), configs);
         api.check_jetstream().await?;
-        let warnings = api.ensure_streams().await?;
+        let mut warnings = api.ensure_stream(Store::Log).await?;
+        warnings.extend(api.ensure_stream(Store::Values).await?);
         let queue = CommandQueue::new(commands::CAPACITY);
         let sender = queue.sender();
         let inner = Arc::new(Inner::new(api, names, options, gateway, queue));

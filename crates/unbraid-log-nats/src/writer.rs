@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use futures::{
-    FutureExt,
+    FutureExt, TryFutureExt,
     future::{BoxFuture, try_join},
 };
 use unbraid_log::{Appended, LogError, LogWriter, Meta, Record, Seq, StreamEnd, StreamId};
 
 use crate::{
-    api::{Ack, Failure},
-    entry::{Content, events_after, lease_draft, record_draft},
+    api::{Ack, Failure, Store},
+    entry::{Content, Lease, events_after, lease_draft, record_draft},
     inner::{Inner, within},
 };
 
@@ -69,6 +69,7 @@ impl NatsWriter {
     ) -> Result<Self, LogError> {
         let mut writer = Self::new(log, id, meta, token, 0);
         writer.is_certain = false;
+        writer.synchronize().await?;
         match writer.renew_now().await {
             Ok(()) => Ok(writer),
             Err(LogError::Sealed | LogError::Expired) => Err(LogError::Exists),
@@ -183,10 +184,10 @@ impl NatsWriter {
         }
         // Until the answer arrives, and for any answer but a number.
         self.is_certain = false;
-        match self.log.api.publish(draft).await {
+        match self.log.api.publish(Store::Log, draft).await {
             Ok(ack) => Ok(ack),
             Err(Failure::Missing) => {
-                self.log.api.create_streams().await?;
+                self.log.api.create_stream(Store::Log).await?;
                 Ok(Ack::Conflict)
             }
             Err(failure) => Err(failure.into()),
@@ -237,29 +238,33 @@ impl NatsWriter {
         .boxed()
     }
 
+    /// Extends the lease. The stream of the records is not read for that: in a cluster it may have no leader for longer than a
+    /// lease while that of the values has one, and whoever waits for it is late. A lease that nobody has changed is proof enough:
+    /// another gateway revokes it before it seals the log.
     async fn renew_now(&mut self) -> Result<(), LogError> {
-        if let Some(error) = &self.ended {
-            return Err(error.clone());
-        }
         for _ in 0..MAX_ROUNDS {
-            self.synchronize().await?;
             if let Some(error) = &self.ended {
                 return Err(error.clone());
             }
             let lease = lease_draft(self.log.names.lease(&self.id), self.log.options.lease);
-            match self.log.api.publish(lease.after(self.lease)).await {
+            let lease = lease.after(self.lease);
+            match self.log.api.publish(Store::Values, lease).await {
                 Ok(Ack::Stored(sequence)) => {
                     self.lease = sequence;
                     return Ok(());
                 }
                 Ok(Ack::Conflict | Ack::Duplicate) => {
-                    // An earlier renewal without an answer, or another gateway has revoked it, and then seals the log.
-                    self.is_certain = false;
-                    self.lease = self.stored_lease().await?;
+                    let is_own = self.read_lease().await?;
+                    if !is_own {
+                        // Another gateway has revoked it, and then seals the log; or the server has forgotten the stream.
+                        self.is_certain = false;
+                        self.synchronize().await?;
+                    }
                 }
                 Err(Failure::Missing) => {
-                    self.log.api.create_streams().await?;
+                    self.log.api.create_stream(Store::Values).await?;
                     self.is_certain = false;
+                    self.synchronize().await?;
                 }
                 Err(failure) => return Err(failure.into()),
             }
@@ -267,14 +272,19 @@ impl NatsWriter {
         Err(LogError::unavailable("the lease changes too often"))
     }
 
-    async fn stored_lease(&self) -> Result<u64, LogError> {
-        let subject = self.log.names.lease(&self.id);
-        let stored = self
-            .log
-            .api
-            .last(crate::api::Store::Values, subject)
-            .await?;
-        Ok(stored.map_or(0, |stored| stored.sequence))
+    /// Learns the number of the lease record. Returns whether it is one of this producer: an earlier renewal without an answer.
+    async fn read_lease(&mut self) -> Result<bool, LogError> {
+        let lease = self.log.names.lease(&self.id);
+        let lease = self.log.api.last(Store::Values, lease);
+        let lease = lease.map_err(LogError::from);
+        let (lease, origin) = try_join(lease, self.log.origin(&self.id)).await?;
+        self.lease = lease.as_ref().map_or(0, |stored| stored.sequence);
+        let is_kept = match &lease {
+            Some(stored) => !Lease::decode(&stored.headers)?.is_revoked,
+            None => false,
+        };
+        let is_same = origin.is_some_and(|origin| origin.token == self.token && !origin.is_expired);
+        Ok(is_kept && is_same)
     }
 
     async fn seal_now(&mut self, end: &StreamEnd) -> Result<(), LogError> {

@@ -10,6 +10,7 @@ mod faults;
 mod foreign;
 mod lost;
 mod network;
+mod partial;
 mod readers;
 mod runtimes;
 mod silence;
