@@ -5,7 +5,7 @@ mod sums;
 use std::io::{self, BufWriter, Write};
 
 use futures::FutureExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use unbraid::Completions;
 use unbraid_core::{ChoiceEnd, Demux, Event, Message, Sequenced, StreamError};
 
@@ -13,6 +13,7 @@ use self::sums::{CallDone, Sums};
 use crate::{
     input::Listener,
     json::{self, TerminalSafe},
+    outcome::no_choice_error,
 };
 
 /// Prints the events of a completion until it is over. The error is the writer's.
@@ -29,7 +30,7 @@ pub(crate) async fn print(completions: &Completions, out: impl Write) -> io::Res
         };
         // The stream's own error has been an event already.
         let Some(Ok(event)) = next else {
-            return printer.flush();
+            return printer.finish();
         };
         let (line, done) = printer.convert(&event);
         let choice = match done {
@@ -51,6 +52,8 @@ pub(crate) fn print_value(value: &Value, out: &mut impl Write) -> io::Result<()>
 pub(crate) struct EventPrinter<W: Write> {
     out: BufWriter<W>,
     sums: Sums,
+    /// The number of the next event of the stream itself, until an event shows that the stream holds a choice or has an error.
+    next_of_empty: Option<u64>,
 }
 
 /// An event as JSON.
@@ -64,11 +67,27 @@ impl<W: Write> EventPrinter<W> {
         Self {
             out: BufWriter::new(out),
             sums: Sums::default(),
+            next_of_empty: Some(0),
         }
+    }
+
+    /// Ends the output. A stream without a choice that ended normally has no event that says so.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        if let Some(seq) = self.next_of_empty.take() {
+            let error = no_choice_error();
+            let line = json!({ "seq": seq, "choice": null, "type": "error", "error": error });
+            write_line(&Line::Value(line), &mut self.out)?;
+        }
+        self.flush()
     }
 
     /// Converts an event to JSON. The line of a completed call still lacks the sums, which [`print`](Self::print) adds.
     fn convert<T: AsRef<str>>(&mut self, event: &Sequenced<T>) -> (Line, Option<CallDone>) {
+        let is_of_empty = event.choice.is_none() && !matches!(event.event, Event::Error(_));
+        self.next_of_empty = self
+            .next_of_empty
+            .filter(|_| is_of_empty)
+            .map(|_| event.seq + 1);
         match &event.event {
             // These contain JSON of the server. A `Value` could not keep every digit of its numbers.
             Event::Audio(_)

@@ -4,12 +4,21 @@ mod hint;
 
 use std::fmt;
 
+use serde_json::{Value, json};
 use unbraid_core::{ChoiceEnd, ChoiceIndex, Demux, FinishClass, StreamError};
 
 use crate::{exit::Status, output::print_error, printable::printable};
 
+/// The type of the error of a stream without a choice, named like [`StreamError::Empty`].
+pub(crate) const EMPTY: &str = "empty";
+
 /// The message for a stream that ended without an error and without a choice.
-pub(crate) const NO_CHOICE: &str = "the stream held no choice";
+const NO_CHOICE: &str = "the stream held no choice";
+
+/// The error of a stream that ended without one, and without a choice.
+pub(crate) fn no_choice_error() -> Value {
+    json!({ "type": EMPTY, "message": NO_CHOICE })
+}
 
 /// How many items one line lists. The JSON output lists all of them.
 const MAX_LISTED: usize = 8;

@@ -20,12 +20,9 @@ use crate::{
     args::UsageMode,
     json,
     labels::Labels,
-    outcome::{NO_CHOICE, is_finished},
+    outcome::{EMPTY, is_finished, no_choice_error},
     usage::{self, CAN_COUNT},
 };
-
-/// The end of a stream without a choice, named like [`StreamError::Empty`].
-const EMPTY: &str = "empty";
 
 /// An answer that is over.
 #[derive(Debug)]
@@ -169,9 +166,7 @@ impl<'d> Report<'d> {
                 object.to_string()
             }
             Some(Err(error)) => json::text(error),
-            Some(Ok(())) if self.choices.is_empty() => {
-                json!({ "type": EMPTY, "message": NO_CHOICE }).to_string()
-            }
+            Some(Ok(())) if self.choices.is_empty() => no_choice_error().to_string(),
             Some(Ok(())) | None => Value::Null.to_string(),
         }
     }

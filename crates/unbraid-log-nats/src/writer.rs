@@ -239,8 +239,8 @@ impl NatsWriter {
     }
 
     /// Extends the lease. The stream of the records is not read for that: in a cluster it may have no leader for longer than a
-    /// lease while that of the values has one, and whoever waits for it is late. A lease that nobody has changed is proof enough:
-    /// another gateway revokes it before it seals the log.
+    /// lease while that of the values has one, and a producer that waits for it is late. A lease that nobody has changed is
+    /// proof enough: another gateway revokes it before it seals the log.
     async fn renew_now(&mut self) -> Result<(), LogError> {
         for _ in 0..MAX_ROUNDS {
             if let Some(error) = &self.ended {

@@ -32,5 +32,9 @@ pub(super) fn run(args: &EventsArgs, stream: &StreamArgs) -> Result<Status, Fail
         Input::Stdin => read_live(input, stream.config(), &mut printer),
     };
     let result = result.map_err(Failure::Output)?;
-    Ok(result.outcome().print_diagnostics(&args.file))
+    let outcome = result.outcome();
+    if outcome.closed.is_some() {
+        printer.finish().map_err(Failure::Output)?;
+    }
+    Ok(outcome.print_diagnostics(&args.file))
 }

@@ -104,3 +104,17 @@ fn the_error_is_the_last_line() {
     assert_eq!(lines.last().unwrap()["error"]["type"], "not_a_stream");
     assert_eq!(lines.last().unwrap()["choice"], Value::Null);
 }
+
+/// Its usage is an event, so the stream is not empty as one without any event is.
+#[test]
+fn a_stream_of_usage_alone_ends_with_the_error_that_collect_reports() {
+    let stream = b"data: {\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\ndata: [DONE]\n\n";
+    let run = unbraid("events", stream);
+    let error = unbraid("collect", stream).json()["unbraid"]["error"].clone();
+    assert_eq!((run.code, &error["type"]), (1, &json!("empty")));
+    let expected = [
+        json!({"seq":0,"choice":null,"type":"usage","usage":{"total_tokens":3}}),
+        json!({"seq":1,"choice":null,"type":"error","error":error}),
+    ];
+    assert_eq!(run.lines(), expected);
+}

@@ -70,8 +70,10 @@ pub(super) async fn run(
             return Ok(Status::OpenCalls);
         }
         let results = tokio::select! {
-            results = runner.run(&open.choice) => results,
+            // Listening begins before the question is printed, or a Ctrl-C at the question could be lost.
+            biased;
             _ = signal::ctrl_c() => return Ok(turn::interrupted()),
+            results = runner.run(&open.choice) => results,
         };
         request = request.reply(&open.outcome);
         for result in &results {

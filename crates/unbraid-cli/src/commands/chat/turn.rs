@@ -82,12 +82,13 @@ impl Turn<'_> {
         let format = self.runner.map_or(format, |_| format.for_turns());
         let sent = self.send(request, &body, expected.config, record);
         let answer = tokio::select! {
-            sent = sent => {
-                sent.map_err(|error| format.print_failed_request(self.provider, &error))?
-            }
+            biased;
             // The handler of an earlier turn keeps Ctrl-C from ending the process.
             _ = signal::ctrl_c(), if number > 1 => {
                 return Ok(TurnResult { status: interrupted(), open: None });
+            }
+            sent = sent => {
+                sent.map_err(|error| format.print_failed_request(self.provider, &error))?
             }
         };
         let completions = &answer.completions;

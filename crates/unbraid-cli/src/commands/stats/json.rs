@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use unbraid_core::ToolCall;
 
 use super::{Row, Stats, measure::Pauses};
-use crate::{json, outcome::NO_CHOICE};
+use crate::{json, outcome::no_choice_error};
 
 /// Converts statistics to one object. What is unknown is null; times are in milliseconds, sizes in bytes of UTF-8.
 pub(super) fn to_json(stats: &Stats<'_>) -> Value {
@@ -15,7 +15,7 @@ pub(super) fn to_json(stats: &Stats<'_>) -> Value {
     let error = match stats.demux.closed() {
         Some(Err(error)) => json::value(error),
         // As in the output of `collect`: a stream without a choice is an error, even if it ended normally.
-        Some(Ok(())) if choices.is_empty() => json!({ "type": "empty", "message": NO_CHOICE }),
+        Some(Ok(())) if choices.is_empty() => no_choice_error(),
         Some(Ok(())) | None => Value::Null,
     };
     json!({
