@@ -12,12 +12,24 @@ mod recognise;
 
 use crate::{
     BodyFormat, ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS,
+    node::Node,
 };
 
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// The field that holds a message's parts which are neither text nor reasoning (C11). No known server uses this name.
 pub(crate) const CONTENT_PARTS: &str = "content_parts";
+
+/// Usage as raw JSON. An empty object reports nothing, and hides no usage in another place (U5).
+pub(crate) fn usage_json<'a>(node: &Node<'a>) -> Option<Cow<'a, str>> {
+    node.object_json().filter(|_| node.is_set())
+}
+
+/// Whether the raw JSON of an object has fields.
+pub(crate) fn has_fields(raw: &str) -> bool {
+    let inside = raw.strip_prefix('{').unwrap_or(raw);
+    !inside.trim_ascii_start().starts_with('}')
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Chunk<'a> {

@@ -37,7 +37,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     CompletionKind, Warning,
-    chunk::{CONTENT_PARTS, Element, has_tokens, is_padding, put_field},
+    chunk::{CONTENT_PARTS, Element, has_tokens, is_padding, put_field, usage_json},
     node::{Node, Value},
 };
 
@@ -88,7 +88,7 @@ pub(crate) fn element<'a>(
                     ));
                 }
             }
-            "usage" => element.update.usage = value.object_json(),
+            "usage" => element.update.usage = usage_json(value),
             "error" => element.update.error = value.is_set().then(|| value.to_json()),
             key_name if value.is_null() || is_padding(key_name) => {}
             _ => put_field(&mut element.update.metadata, key.clone(), value.to_json()),

@@ -18,7 +18,19 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 68] = [
+const DIFFERENT: [(&str, &str); 71] = [
+    (
+        "gemini/gateway-e09-g05-null-indexes",
+        "the candidates of a chunk become one",
+    ),
+    (
+        "gemini/gateway-g09-empty-args-beside-pieces",
+        "each piece of arguments is a call",
+    ),
+    (
+        "responses/gateway-p11-log-probabilities-of-complete-texts",
+        "text that arrives only as a whole is not read",
+    ),
     (
         "anthropic/anthropic-a19-error-mid-stream",
         "an error of the server is raised, and the text before it is lost",

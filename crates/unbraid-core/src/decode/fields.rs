@@ -14,8 +14,8 @@ use serde::Deserialize;
 use crate::{
     CompletionKind, Fragment, ToolCallUpdate,
     chunk::{
-        Chunk, Element, Pairs, ReasoningOrigin, is_padding, is_padding_of_p, non_empty,
-        number_calls, some_text,
+        Chunk, Element, Pairs, ReasoningOrigin, has_fields, is_padding, is_padding_of_p, non_empty,
+        number_calls, some_text, usage_json,
     },
     dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
@@ -132,24 +132,30 @@ fn keep_raw<'a>(
 pub(super) fn usage<'a>(
     value: &mut impl ValueReader<'a>,
 ) -> Result<Option<Cow<'a, str>>, Fallback> {
-    let usage = value.raw_object()?;
+    let usage = value.raw_object()?.filter(|raw| has_fields(raw));
     if usage.as_deref().is_some_and(may_overflow) {
         return Err(Fallback);
     }
     Ok(usage)
 }
 
-/// Finds usage inside of an unknown field.
+/// Finds usage inside of an unknown field, which may hold an error, too.
 fn usage_inside<'a>(raw: &Cow<'a, str>) -> Result<Option<Cow<'a, str>>, Fallback> {
     let Cow::Borrowed(raw) = raw else {
         return Err(Fallback);
     };
+    if raw.contains("\"error\"") {
+        return Err(Fallback);
+    }
     // An escape may hide the name.
     if !raw.contains("\"usage\"") && !raw.contains('\\') {
         return Ok(None);
     }
     let node = node::read(raw, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
-    let usage = node.get("usage").and_then(node::Node::object_json);
+    if node.get("error").is_some() {
+        return Err(Fallback);
+    }
+    let usage = node.get("usage").and_then(usage_json);
     if usage.as_deref().is_some_and(may_overflow) {
         return Err(Fallback);
     }
@@ -283,7 +289,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             }
             "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
-            "usage" => self.update.usage = value.raw_object()?,
+            "usage" => self.update.usage = value.raw_object()?.filter(|raw| has_fields(raw)),
             "message" => self.message = value.some_raw()?.or_else(|| self.message.take()),
             "error" => value.null_only()?,
             name if is_padding(name) => {

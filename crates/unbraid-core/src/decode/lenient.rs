@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     Warning,
-    chunk::{Chunk, is_padding, is_padding_of_p, put_field},
+    chunk::{Chunk, is_padding, is_padding_of_p, put_field, usage_json},
     dialect::{self, WireEvent},
     limits::MAX_ENTRIES,
     node::{Node, Value},
@@ -50,7 +50,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, event_
         "model" => chunk.model = value.text(),
         "usage" => {
             // U6: usage in the envelope takes precedence. A null does not remove usage from another place (U2).
-            chunk.usage = value.object_json().or_else(|| chunk.usage.take());
+            chunk.usage = usage_json(value).or_else(|| chunk.usage.take());
             if !value.clean || !value.is_in_range() {
                 let message = "invalid numbers in the usage were read as null";
                 chunk
@@ -62,7 +62,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, event_
         "error" => {}
         "x_groq" if !value.is_null() => {
             // U6: usage in the envelope takes precedence over this field.
-            if let Some(usage) = value.get("usage").and_then(Node::object_json) {
+            if let Some(usage) = value.get("usage").and_then(usage_json) {
                 chunk.usage.get_or_insert(usage);
             }
             put_field(&mut chunk.extra, key.clone(), value.to_json());
@@ -121,6 +121,11 @@ fn reported_error<'a>(
         } else {
             error.to_json()
         });
+    }
+    // Why Groq has stopped early, beside a usual chunk.
+    let groq = node.get("x_groq").and_then(|groq| groq.get("error"));
+    if let Some(error) = groq.filter(|error| error.is_set()) {
+        return Some(error.to_json());
     }
     // Beside choices, these names may be ordinary unknown fields.
     if !chunk.elements.is_empty() {

@@ -53,7 +53,8 @@ impl DialectReader for Bedrock {
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         let mut fields = event.node.as_object().unwrap_or_default().iter();
-        super::fault::is_error(event) || fields.any(|(key, _)| key.ends_with("Exception"))
+        super::fault::is_error(event)
+            || fields.any(|(key, value)| key.ends_with("Exception") && !value.is_null())
     }
 
     fn keep_alive(&mut self, output: &mut Output<'_>) {
@@ -140,9 +141,17 @@ impl Bedrock {
                 self.calls.close(CHOICE, &mut call, output);
                 self.blocks.stopped(index, Stopped::Call(call));
             }
-            Block::Object { list, key, object } => {
+            Block::Object {
+                list,
+                key,
+                mut object,
+            } => {
                 if key == "toolUse" {
                     self.blocks.stopped(index, Stopped::Object);
+                    // Unlike that of Anthropic, the start has no input.
+                    if !object.has("input") {
+                        object.set("input", "{}");
+                    }
                 }
                 let json = object.to_json();
                 match key {

@@ -40,9 +40,21 @@ fn has_error_fields(node: &Node<'_>) -> bool {
             .and_then(Node::as_i64_lenient)
             .is_some_and(|code| code != 0 && !(100..300).contains(&code))
     };
+    let is_error_word = |key: &str| {
+        const SUCCESS: [&str; 4] = ["ok", "success", "succeeded", "completed"];
+        let word = node.get(key).and_then(Node::as_str);
+        let is_number = node.get(key).and_then(Node::as_f64_lenient).is_some();
+        word.is_some_and(|word| {
+            let is_success = SUCCESS
+                .iter()
+                .any(|known| word.text.eq_ignore_ascii_case(known));
+            !word.is_empty() && !is_number && !is_success
+        })
+    };
     is_set("error_message")
         || is_set("detail")
-        || ((is_set("msg") || is_set("message")) && is_error_code(node, "code"))
+        || ((is_set("msg") || is_set("message"))
+            && (is_error_code(node, "code") || is_error_word("code")))
         || node
             .get("base_resp")
             .is_some_and(|base| is_error_code(base, "status_code"))

@@ -53,7 +53,8 @@ impl DialectReader for Gemini {
             return false;
         };
         let candidates = entries(body.get("candidates"));
-        let have_index = candidates.iter().any(|node| node.get("index").is_some());
+        let has_index = |node: &Node<'_>| node.get("index").is_some_and(|node| !node.is_null());
+        let have_index = candidates.iter().any(has_index);
         for (position, candidate) in (0..).zip(candidates) {
             let default = if have_index { 0 } else { position };
             match index(candidate) {
@@ -178,14 +179,17 @@ impl Candidate {
     }
 
     fn part<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
-        let has = |key: &str| part.get(key).is_some_and(|node| !node.is_null());
+        let has_signature = part
+            .get("thoughtSignature")
+            .is_some_and(|node| !node.is_null());
         let is_text = part.get("text").and_then(Node::as_str);
         // Content after a reason shows that the reason was not the end.
         self.continues |= self.reason.is_some() && is_text.is_none_or(|text| !text.is_empty());
         if let Some(call) = part.get("functionCall").filter(|node| !node.is_null()) {
             return self.function_call(part, call, output);
         }
-        if is_text.is_some() {
+        // An empty text stands for an absent one beside other content.
+        if is_text.is_some_and(|text| !text.is_empty() || !has_content(part)) {
             let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
             let lane = if is_thought {
                 Lane::Reasoning
@@ -198,11 +202,11 @@ impl Candidate {
             let is_image = kind.is_some_and(|kind| kind.starts_with("image/"));
             let list = if is_image { "images" } else { CONTENT_PARTS };
             return output.entry(self.index, list, &raw(part));
-        } else if has_content(part) || !has("thoughtSignature") {
+        } else if has_content(part) || !has_signature {
             // With its signature, if it has one: a part is sent back as it came.
             return output.entry(self.index, CONTENT_PARTS, &raw(part));
         }
-        if has("thoughtSignature") {
+        if has_signature {
             output.entry(self.index, "reasoning_details", &raw(part));
         }
     }

@@ -141,7 +141,7 @@ fn is_ollama(node: &Node<'_>) -> bool {
 
 fn is_converse(kind: &str, node: &Node<'_>) -> bool {
     let mut fields = node.as_object().unwrap_or_default().iter();
-    is_converse_type(kind) || fields.any(|(key, _)| is_converse_type(key))
+    is_converse_type(kind) || fields.any(|(key, value)| is_converse_type(key) && !value.is_null())
 }
 
 fn is_converse_type(name: &str) -> bool {

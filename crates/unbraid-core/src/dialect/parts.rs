@@ -101,9 +101,12 @@ fn push_part(text: &mut TextJoiner, part: &Node<'_>) {
     if let Some(string) = part.as_str() {
         return text.push(string);
     }
+    // An empty string stands for an absent field.
+    let is_absent =
+        |inner: &Node<'_>| inner.is_null() || inner.as_str().is_some_and(JsonString::is_empty);
     let inner = NAMES
         .iter()
-        .find_map(|name| part.get(name).filter(|inner| !inner.is_null()));
+        .find_map(|name| part.get(name).filter(|inner| !is_absent(inner)));
     let Some(inner) = inner else { return };
     if let Some(string) = inner.as_str() {
         return text.push(string);

@@ -7,6 +7,7 @@ mod header;
 mod item;
 mod key;
 mod last;
+mod logprobs;
 mod parts;
 mod whole;
 
@@ -52,6 +53,9 @@ struct Arrived {
     annotations: bool,
     images: bool,
     parts: bool,
+    /// The phases of messages, which are among the parts.
+    phases: bool,
+    logprobs: bool,
     calls: bool,
 }
 
@@ -143,10 +147,7 @@ impl Responses {
             "output_item.done" => self.item_done(node, output),
             "output_text.delta" => {
                 self.delta(node, Lane::Content, None, output);
-                if let Some(tokens) = node.get("logprobs").filter(|node| node.is_set()) {
-                    let logprobs = format!("{{\"content\":{}}}", raw(tokens));
-                    output.choice(CHOICE).logprobs = Some(logprobs.into());
-                }
+                self.logprobs(node, output);
             }
             "refusal.delta" => self.delta(node, Lane::Refusal, None, output),
             "reasoning_text.delta" => {
@@ -155,7 +156,10 @@ impl Responses {
             "reasoning_summary_text.delta" => {
                 self.delta(node, Lane::Reasoning, Some(ReasoningKind::Summary), output);
             }
-            "output_text.done" => self.text_done(node, Lane::Content, None, &whole("text"), output),
+            "output_text.done" => {
+                self.text_done(node, Lane::Content, None, &whole("text"), output);
+                self.whole_logprobs(node, node, output);
+            }
             "refusal.done" => {
                 self.text_done(node, Lane::Refusal, None, &whole("refusal"), output);
             }

@@ -337,10 +337,9 @@ fn models(chunks: &[WireValue]) -> Answer {
             let index = entry["index"].as_u64().unwrap_or_default() as u32;
             let choice = answer.choices.entry(index).or_default();
             choice.content += text(&entry["delta"], "content");
-            choice.finish_reason = choice
-                .finish_reason
-                .take()
-                .or_else(|| reason(&entry["finish_reason"]));
+            choice.content += text(entry, "text");
+            let why = reason(&entry["finish_reason"]).or_else(|| reason(&entry["stop_reason"]));
+            choice.finish_reason = choice.finish_reason.take().or(why);
         }
         if let Some(entry) = ["generation", "outputText", "completion"]
             .iter()
@@ -364,6 +363,13 @@ fn models(chunks: &[WireValue]) -> Answer {
             if !is_end_of_all {
                 let choice = answer.choices.entry(index.unwrap_or_default()).or_default();
                 choice.content += text(value, "text");
+                for call in entries(&value["tool_calls"]) {
+                    choice.calls.push(Call {
+                        name: text(call, "name").to_owned(),
+                        arguments: call["parameters"].to_string(),
+                        ..Call::default()
+                    });
+                }
             }
             for (known, choice) in &mut answer.choices {
                 if index.is_none_or(|index| index == *known) {

@@ -30,7 +30,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
         let candidates = entries(&body["candidates"]);
         let have_index = candidates
             .iter()
-            .any(|candidate| candidate.get("index").is_some());
+            .any(|candidate| !candidate["index"].is_null());
         for (position, candidate) in (0..).zip(&candidates) {
             // G05
             let default = if have_index { 0 } else { position };
@@ -137,7 +137,13 @@ fn read_part(choice: &mut Choice, part: &Value) {
     let data = [&part["inlineData"], &part["fileData"]]
         .into_iter()
         .find(|data| data.is_object());
-    if let Some(text) = part["text"].as_str() {
+    let fields = part.as_object().into_iter().flatten();
+    let mut content = fields.filter(|(key, value)| {
+        !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && !value.is_null()
+    });
+    let has_content = content.next().is_some();
+    let own = part["text"].as_str();
+    if let Some(text) = own.filter(|text| !text.is_empty() || !has_content) {
         let is_thought = part["thought"] == true;
         let lane = if is_thought {
             &mut choice.reasoning
@@ -151,14 +157,8 @@ fn read_part(choice: &mut Choice, part: &Value) {
             if is_image { "images" } else { "content_parts" },
             part.clone(),
         );
-    } else {
-        let fields = part.as_object().into_iter().flatten();
-        let mut content = fields.filter(|(key, value)| {
-            !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && !value.is_null()
-        });
-        if content.next().is_some() || !signature {
-            return choice.list("content_parts", part.clone());
-        }
+    } else if has_content || !signature {
+        return choice.list("content_parts", part.clone());
     }
     if signature {
         choice.list("reasoning_details", part.clone());
@@ -175,7 +175,10 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
     {
         let continues = call["willContinue"] == true;
         let pieces = entries(&call["partialArgs"]);
-        if !text(call, "name").is_empty() || !call["args"].is_null() {
+        let has_args = call["args"]
+            .as_object()
+            .is_some_and(|args| !args.is_empty());
+        if !text(call, "name").is_empty() || has_args {
             finish(choice, open.take());
             let is_whole = !continues && pieces.is_empty();
             let whole = arguments(&call["args"]);

@@ -346,8 +346,11 @@ impl Reader {
             *lanes.entry(*lane).or_insert(false) |= !piece.is_empty();
         }
         for (list, entries) in &self.choice.lists {
-            lanes.insert(*list, !entries.is_empty());
+            // The phases of messages are among the parts, and are no part that the final output has.
+            let mut own = entries.iter().filter(|entry| entry.get("phase").is_none());
+            lanes.insert(*list, own.next().is_some());
         }
+        lanes.insert("phases", self.phases);
         lanes.insert("calls", !self.choice.calls.is_empty());
         lanes
     }

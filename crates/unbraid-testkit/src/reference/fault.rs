@@ -13,13 +13,15 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
         .and_then(Value::as_array)
         .is_some_and(|choices| !choices.is_empty());
     let refused = value.get("success") == Some(&Value::Bool(false));
-    let coded = (has("msg") || has("message")) && value.get("code").is_some_and(is_error_code);
+    let is_code = |code: &Value| is_error_code(code) || is_error_word(code);
+    let coded = (has("msg") || has("message")) && value.get("code").is_some_and(is_code);
     let failed = value
         .pointer("/base_resp/status_code")
         .is_some_and(is_error_code);
     let has_fields = refused || coded || has("error_message") || has("detail");
 
     let is_error = has("error")
+        || value.pointer("/x_groq/error").is_some_and(is_present)
         || text(value, "object") == Some("error")
         || failed && (has_choices || is_nameless(value, name))
         // A chunk with choices may also contain these keys.
@@ -39,6 +41,13 @@ fn is_nameless(value: &Value, name: &str) -> bool {
 /// Gateways that serialize every field send null, false or `""` where there is no error (X3).
 pub(super) fn is_present(value: &Value) -> bool {
     !value.is_null() && value != false && value != ""
+}
+
+/// A word in place of a code, unless it says that there is no error.
+fn is_error_word(value: &Value) -> bool {
+    let word = value.as_str().unwrap_or_default().to_lowercase();
+    let is_number = word.trim().parse::<f64>().is_ok();
+    !is_number && !["", "ok", "success", "succeeded", "completed"].contains(&&*word)
 }
 
 /// Zero and an absent code mean success, and so do the codes of success and progress in HTTP.

@@ -48,7 +48,8 @@ impl Tally {
             merge(&mut self.groq, usage);
         }
         for (index, element) in elements {
-            if let Some(usage) = element.get("usage").and_then(Value::as_object) {
+            let usage = element.get("usage").and_then(Value::as_object);
+            if let Some(usage) = usage.filter(|usage| !usage.is_empty()) {
                 merge(self.choices.entry(*index).or_default(), usage);
             }
         }

@@ -164,11 +164,11 @@ fn e16_the_id_the_model_and_the_time_are_holes_for_values_of_their_type() {
 #[test]
 fn u4_m7_usage_and_log_probabilities_are_holes_for_objects() {
     let chunk = "{\"usage\":$,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}";
-    let wrong = [" {}", "null", "[]", "1", "{\"a\":1e999}", "{\"a\":}"];
+    let wrong = ["{}", "{ }", "null", "[]", "1", "{\"a\":1e999}", "{\"a\":}"];
     check(
         chunk,
         ["{\"a\":1}", "{\"a\":2}"],
-        &["{}", "{\"a\":{\"b\":1e3}}"],
+        &["{\"b\":2}", "{\"a\":{\"b\":1e3}}"],
         &wrong,
     );
     let chunk = "{\"choices\":[{\"index\":0,\"logprobs\":$,\"delta\":{\"content\":\"a\"}}]}";

@@ -6,14 +6,17 @@ use base64::Engine;
 
 use super::{Bedrock, CHOICE};
 use crate::{
-    BodyFormat, Fragment,
+    BodyFormat, Fragment, ToolCallUpdate, Update,
     chunk::{Chunk, some_text},
     config::default_reasoning_keys,
     dialect::{
         Dialect,
         anthropic::Anthropic,
         element, identify,
-        reader::{DialectReader, Lane, Output, WireEvent, entries, fragment, raw, reason_of, text},
+        reader::{
+            DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, raw,
+            reason_of, text,
+        },
     },
     limits::{MAX_CHOICES, MAX_ENTRIES, MAX_JSON_DEPTH},
     node::{self, Node},
@@ -27,6 +30,8 @@ pub(super) struct Invoked {
     open: Vec<u32>,
     reasoning_keys: Vec<Arc<str>>,
     has_usage: bool,
+    /// Whether calls have come. A later event may repeat them.
+    has_calls: bool,
     /// Whether a chunk was JSON: plain text after it is a damaged chunk, and not the answer of an agent.
     has_chunk: bool,
 }
@@ -121,9 +126,11 @@ impl Invoked {
         }
         let mut chunk = Chunk::default();
         for entry in entries(node.get("choices")).iter().take(MAX_ENTRIES) {
-            chunk
-                .elements
-                .extend(element(entry, 0, &self.reasoning_keys));
+            let mut element = element(entry, 0, &self.reasoning_keys);
+            if let Some(element) = &mut element {
+                stop_reason(entry, &mut element.update);
+            }
+            chunk.elements.extend(element);
         }
         chunk.assign_indices(0);
         for element in std::mem::take(&mut chunk.elements) {
@@ -169,7 +176,7 @@ impl Invoked {
                 self.piece(index, fragment(entry, "text"), output);
                 self.reason(index, entry.get("finish_reason"), output);
             }
-        } else if has("text") || has("is_finished") || has("finish_reason") {
+        } else if has("text") || has("is_finished") || has("finish_reason") || has("tool_calls") {
             self.generation(node, output);
         }
         // The chunk of the reason still belongs to its choice.
@@ -187,6 +194,9 @@ impl Invoked {
         if !is_finished || index.is_some() {
             self.piece(index.unwrap_or_default(), fragment(node, "text"), output);
         }
+        if node.get("tool_calls").is_some() && !std::mem::replace(&mut self.has_calls, true) {
+            self.tool_calls(index.unwrap_or_default(), node, output);
+        }
         let reason = node.get("finish_reason");
         match index {
             Some(index) => self.reason(index, reason, output),
@@ -196,6 +206,23 @@ impl Invoked {
                 }
             }
             None => self.reason(0, reason, output),
+        }
+    }
+
+    /// The calls of Cohere's Command, which are whole.
+    fn tool_calls<'a>(&mut self, index: u32, node: &Node<'a>, output: &mut Output<'a>) {
+        let calls = entries(node.get("tool_calls")).iter().take(MAX_ENTRIES);
+        for (ordinal, call) in (0..).zip(calls) {
+            let header = ToolCallUpdate {
+                wire_index: Some(ordinal),
+                name: fragment(call, "name"),
+                without_id: true,
+                ..ToolCallUpdate::default()
+            };
+            output.call(index, header);
+            let arguments = arguments_of(call.get("parameters"));
+            let arguments = arguments.unwrap_or_else(|| "{}".into());
+            output.arguments(index, ordinal, Some(arguments));
         }
     }
 
@@ -220,6 +247,17 @@ impl Invoked {
         if let Some(metrics) = node.get(METRICS).filter(|_| !self.has_usage) {
             output.stream().usage = Some(raw(metrics));
         }
+    }
+}
+
+/// The reason of DeepSeek's choices, which have it under another name (B10). In chats that name is a field beside the reason.
+fn stop_reason<'a>(entry: &Node<'a>, update: &mut Update<'a>) {
+    const KEY: &str = "stop_reason";
+    if update.finish_reason.is_none()
+        && let Some(reason) = reason_of(entry.get(KEY))
+    {
+        update.finish_reason = Some(reason);
+        update.metadata.retain(|(key, _)| key != KEY);
     }
 }
 

@@ -27,7 +27,8 @@ impl Candidate {
         let continues = call.get("willContinue").and_then(Node::as_bool) == Some(true);
         let pieces = entries(call.get("partialArgs"));
         let has_name = text(call, "name").is_some();
-        let has_args = call.get("args").is_some_and(|args| !args.is_null());
+        // Beside a name, no arguments are a call without any. Without one, they stand for absent ones.
+        let has_args = call.get("args").is_some_and(Node::is_set);
         if has_name || has_args {
             // The next call ends the one before.
             self.close_streamed(output);

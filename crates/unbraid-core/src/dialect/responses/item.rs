@@ -27,6 +27,8 @@ pub(super) struct Item {
     /// Whether what the item is was reported: a call's name, a message's phase.
     pub(super) is_described: bool,
     pub(super) has_annotations: bool,
+    /// The parts whose log probabilities have arrived.
+    pub(super) logprobs: Vec<i64>,
     /// The id of a call.
     pub(super) call_id: Option<String>,
     /// The name of a call.
@@ -85,6 +87,7 @@ impl Item {
             is_done: false,
             is_described: false,
             has_annotations: false,
+            logprobs: Vec::new(),
             call_id: None,
             name: None,
             is_in_output: false,
@@ -148,6 +151,15 @@ impl Item {
     /// The number of the part that has this one in its events.
     pub(super) fn number_of(&self, lane: Lane, wire_number: i64) -> i64 {
         self.added.number_of(lane, wire_number)
+    }
+
+    /// Notes that a part has log probabilities. Returns whether they are its first ones.
+    pub(super) fn note_logprobs(&mut self, part: i64) -> bool {
+        let is_first = !self.logprobs.contains(&part) && self.logprobs.len() < MAX_ENTRIES;
+        if is_first {
+            self.logprobs.push(part);
+        }
+        is_first
     }
 
     /// Whether reasoning of this kind came first.

@@ -70,7 +70,10 @@ impl Responses {
                         self.annotations(part, output);
                     }
                 }
-                if !arrived.parts {
+                if !arrived.logprobs {
+                    self.message_logprobs(&key, item, output);
+                }
+                if !arrived.phases {
                     self.message_added(&key, item, output);
                 }
             }

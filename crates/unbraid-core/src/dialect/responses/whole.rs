@@ -107,7 +107,7 @@ impl Responses {
         if std::mem::replace(&mut known.is_described, true) || text(item, "phase").is_none() {
             return;
         }
-        self.arrived.parts = true;
+        self.arrived.phases = true;
         let fields = ["type", "id", "phase"].iter().filter_map(|key| {
             let value = item.get(key)?;
             Some(format!("\"{key}\":{}", raw(value)))
@@ -129,6 +129,9 @@ impl Responses {
         };
         let whole = text(part, key).unwrap_or_default();
         self.text_done(event, lane, kind, &whole, output);
+        if lane == Lane::Content {
+            self.whole_logprobs(event, part, output);
+        }
     }
 
     pub(super) fn part_added(&mut self, event: &Node<'_>) {
@@ -192,6 +195,7 @@ impl Responses {
     /// The parts of a complete message.
     fn message_parts<'a>(&mut self, key: &Key<'_>, item: &Node<'a>, output: &mut Output<'a>) {
         self.message_texts(key, item, &|_| true, output);
+        self.message_logprobs(key, item, output);
         let known = self.item(key, ItemKind::Message);
         if known.is_some_and(|known| !known.has_annotations && !known.is_done) {
             for part in entries(item.get("content")) {

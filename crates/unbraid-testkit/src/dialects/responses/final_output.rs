@@ -29,7 +29,7 @@ impl Reader {
                             }
                         }
                     }
-                    if missing("content_parts") {
+                    if missing("phases") {
                         self.phase(at, item);
                     }
                 }
