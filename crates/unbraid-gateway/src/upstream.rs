@@ -114,6 +114,11 @@ impl Upstream {
         self.stop.cancel();
     }
 
+    /// Waits until [`stop`](Self::stop) is called.
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
     async fn send_with_retries(&self, outgoing: &Outgoing) -> Result<Answer, ApiError> {
         let started = Instant::now();
         // The timeout bounds all attempts, because a client waits for all of them.

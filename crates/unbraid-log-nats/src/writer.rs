@@ -6,7 +6,7 @@ use futures::{
     FutureExt, TryFutureExt,
     future::{BoxFuture, try_join},
 };
-use unbraid_log::{Appended, LogError, LogWriter, Meta, Record, Seq, StreamEnd, StreamId};
+use unbraid_log::{Appended, End, LogError, LogWriter, Meta, Record, Seq, StreamEnd, StreamId};
 
 use crate::{
     api::{Ack, Failure, Store},
@@ -314,6 +314,15 @@ impl NatsWriter {
         }
         Err(LogError::unavailable("the log changes too often"))
     }
+
+    async fn seal_and_free(&mut self, end: &StreamEnd) -> Result<(), LogError> {
+        self.seal_now(end).await?;
+        match &self.meta.claim {
+            // It was released, and a repair may have written it again since.
+            Some(claim) if end.end == End::Refused => self.log.release(claim, &self.id).await,
+            _ => Ok(()),
+        }
+    }
 }
 
 impl LogWriter for NatsWriter {
@@ -326,6 +335,6 @@ impl LogWriter for NatsWriter {
     }
 
     fn seal<'a>(&'a mut self, end: &'a StreamEnd) -> BoxFuture<'a, Result<(), LogError>> {
-        within(self.seal_now(end)).boxed()
+        within(self.seal_and_free(end)).boxed()
     }
 }

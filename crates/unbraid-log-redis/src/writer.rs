@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use redis::Value;
-use unbraid_log::{Appended, LogError, LogWriter, Meta, Record, Seq, StreamEnd, StreamId};
+use unbraid_log::{Appended, End, LogError, LogWriter, Meta, Record, Seq, StreamEnd, StreamId};
 
 use crate::{
     entry::{Content, Entry, EntryId, bytes, foreign, integer, parse_fields, parse_id},
@@ -217,6 +217,8 @@ impl RedisWriter {
             _ => return Err(Failure::Answer.into()),
         }
         match &self.meta.claim {
+            // It was released, and a renewal may have written it again since.
+            Some(claim) if end.end == End::Refused => self.log.release(claim, &self.id).await,
             Some(claim) => {
                 let ttl = self.log.options.ttl;
                 self.log.keep_claim(claim, &self.id, ttl).await

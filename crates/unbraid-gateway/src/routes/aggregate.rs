@@ -19,7 +19,14 @@ pub(super) async fn wait(
     gateway: &Gateway,
     view: &Arc<StreamView>,
 ) -> Result<(StatusCode, String), ApiError> {
-    ended(view).await;
+    tokio::select! {
+        biased;
+        () = ended(view) => {}
+        // The stream of another gateway goes on. This one's connections are about to be closed.
+        () = gateway.inner.upstream.stopped(), if view.is_followed() => {
+            return Err(ApiError::DRAINING);
+        }
+    }
     let end = match view.journal().end() {
         Some(Ok(end)) => end,
         Some(Err(error)) => return Err(gateway.inner.views.failed(error)),

@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use axum::{
@@ -10,12 +10,13 @@ use axum::{
     http::StatusCode,
 };
 use serde_json::{Value, json, value::RawValue};
-use tokio::task::JoinError;
+use tokio::{task::JoinError, time::timeout};
 use unbraid_log::{End, LogStatus, StreamId};
 
 use super::{
     Answer,
     access::{self, Action, IdPath},
+    control::ended,
     json_response, stream_url,
 };
 use crate::{
@@ -31,9 +32,16 @@ pub(super) async fn status(
 ) -> Answer {
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Read).await?;
-    let status = status_object(&gateway, &id, found, RUNNING).await;
+    if found.view.awaits_end() {
+        // A client that has read the upstream's error has read all of the stream. The seal is being written.
+        let _timed_out = timeout(SEAL_TIMEOUT, ended(&found.view)).await;
+    }
+    let status = with_expiry(&gateway, &id, found, RUNNING).await;
     Ok(json_response(StatusCode::OK, status.body))
 }
+
+/// How long a status waits for the seal of a stream whose last event was read. With a log that fails, it is `running`.
+const SEAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state of a stream that has not ended.
 pub(super) const RUNNING: &str = "running";
@@ -64,7 +72,28 @@ pub(super) async fn current(
         view: Arc::clone(view),
         expires,
     };
-    status_object(gateway, id, found, running).await
+    with_expiry(gateway, id, found, running).await
+}
+
+/// The status object. A stream that has ended since it was found expires, too.
+async fn with_expiry(
+    gateway: &Gateway,
+    id: &StreamId,
+    found: Found,
+    running: &'static str,
+) -> Status {
+    let (view, expires) = (Arc::clone(&found.view), found.expires);
+    let status = status_object(gateway, id, found, running).await;
+    if !status.has_ended || expires.is_some() {
+        return status;
+    }
+    match gateway.inner.store.status(id).await {
+        Ok(LogStatus::Ended { expires, .. }) => {
+            let expires = Some(expires);
+            status_object(gateway, id, Found { view, expires }, running).await
+        }
+        Ok(_) | Err(_) => status,
+    }
 }
 
 /// Writes the status object. The usage so far, and how the choices of a lost stream ended, are found by decoding the

@@ -187,10 +187,10 @@ impl StreamView {
         self.check(&track, target)?;
         let terminal = track.terminal(target);
         let seq = terminal.map_or(track.tail, |terminal| terminal.id());
-        let tail = track.tail;
-        let end = match target {
-            Target::Combined => track.end.as_ref().map(|end| end.end),
-            Target::Choice { index, .. } => track.choice_end(index),
+        let (end, upto) = match target {
+            Target::Combined => (track.end.as_ref().map(|end| end.end), track.tail),
+            // Its view ends with the choice, whatever the stream has after that.
+            Target::Choice { index, .. } => (track.choice_end(index), seq.min(track.tail)),
         };
         drop(track);
         let state = with_state.then_some(assemble::State {
@@ -198,13 +198,19 @@ impl StreamView {
             is_running: end.is_none(),
             end,
         });
-        Ok(assemble::response(self, target, tail, state))
+        Ok(assemble::response(self, target, upto, state))
     }
 
     /// The data of the error event with which the upstream has ended the stream, if it did.
     pub(crate) fn upstream_error(&self) -> Option<Vec<u8>> {
         let seq = self.track().error?;
         self.whole_event(seq).map(|(_, data)| data)
+    }
+
+    /// Whether the upstream's own error was the last event of its views, and the end of the stream is yet to be logged.
+    pub(crate) fn awaits_end(&self) -> bool {
+        let track = self.track();
+        track.error.is_some() && track.end.is_none()
     }
 
     /// The event with this number, whose data may be split over several records: its name and its data.

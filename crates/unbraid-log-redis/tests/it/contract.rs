@@ -97,6 +97,7 @@ checks! {
     a_claim_that_is_repeated_is_kept_without_a_stream
     a_claim_is_kept_with_its_stream_and_freed_with_it
     only_the_holder_releases_a_claim
+    the_claim_of_a_refused_stream_stays_free
     commands_reach_the_producer_in_order
     commands_of_one_stream_have_a_receiver_of_their_own
     a_live_producer_is_not_lost

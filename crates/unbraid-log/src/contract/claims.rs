@@ -10,7 +10,7 @@ use super::{
     Engine,
     fixture::{meta, new_id, open},
 };
-use crate::{Claim, ClaimKey, Command, End, StreamEnd, StreamId};
+use crate::{Claim, ClaimKey, Command, End, LogError, StreamEnd, StreamId};
 
 fn new_key() -> ClaimKey {
     let key = format!("key {} é/*>.", new_id());
@@ -87,6 +87,27 @@ pub(super) async fn a_claim_is_kept_with_its_stream_and_freed_with_it(engine: &d
     assert_eq!(other.claim(&key, &next).await, Ok(held));
     assert_eq!(log.erase(&id).await, Ok(()));
     assert_eq!(other.claim(&key, &next).await, Ok(Claim::Acquired));
+}
+
+/// Its producer releases it, and goes on to renew and to seal.
+pub(super) async fn the_claim_of_a_refused_stream_stays_free(engine: &dyn Engine) {
+    let (log, other) = (engine.gateway().await, engine.gateway().await);
+    let (key, id, next) = (new_key(), new_id(), new_id());
+    assert_eq!(log.claim(&key, &id).await, Ok(Claim::Acquired));
+    let meta = meta().with_claim(key.clone());
+    let mut writer = log.open(&id, &meta).await.expect("a new id");
+    assert_eq!(log.release(&key, &id).await, Ok(()));
+    assert_eq!(writer.renew().await, Ok(()));
+    assert_eq!(writer.seal(&StreamEnd::new(End::Refused)).await, Ok(()));
+    assert_eq!(other.claim(&key, &next).await, Ok(Claim::Acquired));
+    // A repetition of the seal takes it from nobody.
+    let repeated = writer.seal(&StreamEnd::new(End::Refused)).await;
+    assert!(matches!(repeated, Ok(()) | Err(LogError::Sealed)));
+    let held = Claim::Held {
+        id: next,
+        fingerprint: key.fingerprint,
+    };
+    assert_eq!(log.claim(&key, &id).await, Ok(held));
 }
 
 pub(super) async fn only_the_holder_releases_a_claim(engine: &dyn Engine) {

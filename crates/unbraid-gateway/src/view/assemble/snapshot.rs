@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json, value::RawValue};
 use unbraid_core::{
-    CallKind, CompletionKind, Message, ReasoningSource, Transcript, internal::choice_json,
+    CallKind, ChoiceEnd, CompletionKind, Message, ReasoningSource, Transcript,
+    internal::choice_json,
 };
 use unbraid_log::Seq;
 
@@ -80,7 +81,7 @@ fn select(chunk: String, target: Target) -> Vec<u8> {
 /// One choice as an entry of a response without streaming. Its reasoning has the name that the server gives it, as in the
 /// events: a client that repeats the message in its next request may have to repeat that field, too.
 pub(super) fn response_choice(transcript: &Transcript) -> String {
-    let text = choice_json(transcript);
+    let text = choice_text(transcript);
     let message = transcript.message();
     if message.reasoning.is_empty() || transcript.kind() == CompletionKind::Text {
         return text;
@@ -101,6 +102,19 @@ pub(super) fn response_choice(transcript: &Transcript) -> String {
     with_members(&text, changed).unwrap_or(text)
 }
 
+/// One choice as an entry of a response, with the error that ended it alone, as its event has it.
+fn choice_text(transcript: &Transcript) -> String {
+    let mut text = choice_json(transcript);
+    if let Some(ChoiceEnd::ServerError(error)) = transcript.end()
+        && text.pop() == Some('}')
+    {
+        for part in [",\"error\":", &error.body_json(), "}"] {
+            text.push_str(part);
+        }
+    }
+    text
+}
+
 /// An object with its members changed; `None` for another value.
 fn with_members(raw: &str, change: impl Fn(String, &str) -> (String, String)) -> Option<String> {
     let members = members(raw)?.into_iter();
@@ -112,7 +126,7 @@ fn with_members(raw: &str, change: impl Fn(String, &str) -> (String, String)) ->
 /// One choice as an entry of a chunk.
 fn choice(transcript: &Transcript) -> Option<String> {
     let message = transcript.message();
-    let choice: Members = members(&choice_json(transcript))?;
+    let choice: Members = members(&choice_text(transcript))?;
     let fields = choice.into_iter().filter_map(|(name, value)| {
         let is_null = value.get() == "null";
         Some(match name.as_str() {

@@ -109,3 +109,38 @@ async fn several_choices_for_one_request_are_not_mixed() {
         assert_eq!(status["choices"].as_array().unwrap().len(), 2);
     }
 }
+
+/// A reader that begins with a snapshot, or asks for JSON, learns it, too.
+#[tokio::test]
+async fn the_error_of_a_choice_is_in_snapshots_and_answers() {
+    let refused = r#"{"error":{"message":"slow down","code":"rate_limited"}}"#;
+    let upstream = Upstream::script(|seen, _| match seen.json()["seed"].as_u64() {
+        Some(6) => json_body(429, refused),
+        _ => stream_of(&[chunk(0, "Hi"), finish(0), "[DONE]".to_owned()]),
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let body = r#"{"model":"m","n":2,"seed":5,"stream":true,"messages":[]}"#;
+    let post = gateway.post(body).header("x-stream-fan-out", "always");
+    let mut reader = Reader::new(send(post).await);
+    let events = reader.rest().await;
+    let entries = events.iter().filter(|event| event.data != "[DONE]");
+    let mut entries = entries.map(|event| event.json()["choices"][0].clone());
+    let error = entries.find(|entry| entry["index"] == 1).unwrap()["error"].clone();
+    assert_eq!(error["message"], "slow down");
+    let id = reader.header("x-stream-id").unwrap().to_owned();
+    gateway.ended(&id).await;
+    let choice = |answer: &Value, index: usize| answer["choices"][index].clone();
+    let snapshot = format!("/v1/streams/{id}/events?from=snapshot");
+    let snapshot = gateway.view(&snapshot).await.rest().await[0].json();
+    let path = format!("/v1/streams/{id}/events?stream=false");
+    let whole: Value = send(gateway.get(&path)).await.value().await;
+    for answer in [snapshot, whole] {
+        assert_eq!(choice(&answer, 1)["error"], error);
+        assert_eq!(choice(&answer, 1)["finish_reason"], "error");
+        assert!(choice(&answer, 0).get("error").is_none());
+    }
+    let path = format!("/v1/streams/{id}/choices/1?stream=false");
+    let one: Value = send(gateway.get(&path)).await.value().await;
+    assert_eq!(choice(&one, 0)["error"], error);
+}

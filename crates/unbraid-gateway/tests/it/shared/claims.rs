@@ -9,6 +9,7 @@ use unbraid_log::internal::scripted::Fault;
 use unbraid_gateway::OnLogFailure;
 
 use super::{LEASE, Pair, pair, pair_of};
+use crate::create::error_code;
 use crate::support::{
     Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send, stream_of,
 };
@@ -159,4 +160,37 @@ async fn a_client_that_leaves_while_its_key_is_claimed_does_not_block_it() {
         assert!(replayed && text.contains("answer 0"));
         assert_eq!(pair.upstream.seen().len(), 1);
     }
+}
+
+/// Its connections are closed, although the stream goes on elsewhere.
+#[tokio::test]
+async fn an_attached_request_for_json_is_answered_when_a_drain_ends() {
+    let gate = Arc::new(Semaphore::new(0));
+    let gates = Arc::clone(&gate);
+    let upstream = Upstream::script(move |_, _| {
+        let mut steps = stream_of(&[chunk(0, "Hi"), finish(0), "[DONE]".to_owned()]);
+        steps.insert(2, Step::Gate(Arc::clone(&gates)));
+        steps
+    });
+    let pair = pair(upstream.await).await;
+    let whole = |gateway: &TestGateway| {
+        let body = r#"{"model":"m","messages":[]}"#;
+        let request = gateway.post(body).header("idempotency-key", "order-1");
+        tokio::spawn(send(request))
+    };
+    let own = whole(&pair.b);
+    requests(&pair, 1).await;
+    let attached = whole(&pair.a);
+    eventually("the other gateway reads the stream", async || {
+        pair.a.metric("unbraid_log_bytes") > 0.0
+    })
+    .await;
+    pair.a.gateway.drain();
+    pair.a.gateway.end_as_lost().await;
+    let refused = attached.await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert_eq!(error_code(refused).await, "draining");
+    gate.add_permits(1);
+    assert_eq!(own.await.unwrap().status(), 200);
+    assert_eq!(pair.upstream.seen().len(), 1);
 }

@@ -10,10 +10,12 @@ use tokio::{
 use unbraid_gateway::OnLogFailure;
 use unbraid_log::internal::scripted::Fault;
 
-use super::{LEASE, gated, pair, pair_with, path, patient_pair, silent, status_code, steady};
+use super::{
+    LEASE, event, gated, pair, pair_with, path, patient_pair, silent, status_code, steady,
+};
 use crate::{
     create::error_code,
-    support::{Event, Reader, eventually, request, send},
+    support::{Event, Reader, Step, Upstream, chunk, eventually, request, send, sse},
 };
 
 fn without_pings(text: &str) -> String {
@@ -321,4 +323,21 @@ async fn under_a_storm_of_faults_every_reader_gets_the_logs_projection() {
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+/// The error is the last event of each view, and the seal is one more write to the log.
+#[tokio::test]
+async fn a_status_after_the_error_of_the_upstream_says_that_the_stream_has_ended() {
+    let error = r#"{"error":{"message":"overloaded"}}"#;
+    let steps = vec![sse(), event(&chunk(0, "a")), event(error), Step::End];
+    let pair = patient_pair(Upstream::steps(steps).await).await;
+    pair.logs[0].set(Fault::Slow(Duration::from_millis(100)));
+    let (id, mut reader) = pair.a.create(1).await;
+    reader.rest().await;
+    let status = pair.a.status(&id).await;
+    assert_eq!(
+        (&status["state"], &status["end"]),
+        (&json!("ended"), &json!("server_error"))
+    );
+    assert!(status["expires"].is_u64(), "{status}");
 }
