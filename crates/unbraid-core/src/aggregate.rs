@@ -290,7 +290,8 @@ pub(crate) fn function_call(call: &ToolCall) -> Json<'static> {
     Json::Value(json!({ "name": *call.name, "arguments": call.arguments }))
 }
 
-/// Merges log probabilities: lists are concatenated, and of other values the last one counts (M2, M6).
+/// Merges log probabilities: lists are concatenated, and so is Cohere's text of them; of other values the last one counts
+/// (M2, M6).
 fn logprobs(transcript: &Transcript) -> Json<'_> {
     let mut merged: Fields<'_> = Vec::new();
     for raw in transcript.logprobs() {
@@ -309,6 +310,11 @@ fn logprobs(transcript: &Transcript) -> Json<'_> {
             let has_room = merged.len() < MAX_FIELDS;
             match merged.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, Json::Joined(lists))) if is_list => lists.push(raw.into()),
+                Some((_, Json::Raw(text))) if is_text(text) && is_text(raw) => {
+                    let text = text.to_mut();
+                    text.pop();
+                    text.push_str(raw.get(1..).unwrap_or_default());
+                }
                 Some(_) if raw == "null" => {}
                 Some((_, value)) => *value = list_or_raw(raw, is_list),
                 None if has_room => {
@@ -323,6 +329,10 @@ fn logprobs(transcript: &Transcript) -> Json<'_> {
     } else {
         Json::Object(merged)
     }
+}
+
+fn is_text(raw: &str) -> bool {
+    raw.starts_with('"')
 }
 
 fn list_or_raw(raw: &str, is_list: bool) -> Json<'_> {

@@ -190,6 +190,19 @@ fn the_keys_of_joined_logprobs_are_bounded() {
 }
 
 #[test]
+fn m06_the_texts_of_log_probabilities_are_joined() {
+    let entry = |text: &str| {
+        format!(
+            "{{\"index\":0,\"delta\":{{\"content\":\"a\"}},\"logprobs\":{{\"text\":{text},\"content\":[1]}}}}"
+        )
+    };
+    let entries = ["\"Hi\\n\"", "\"\\\"\"", "\"!\"", "null"].map(entry);
+    let (merged, _) = choice(&[&entries[0], &entries[1], &entries[2], &entries[3]]);
+    let expected = json!({"text": "Hi\n\"!", "content": [1, 1, 1, 1]});
+    assert_eq!(merged["logprobs"], expected);
+}
+
+#[test]
 fn calls_after_the_text_of_a_text_completion_are_part_of_the_aggregate() {
     let entries = [
         r#"{"index":0,"text":"Hi"}"#,
