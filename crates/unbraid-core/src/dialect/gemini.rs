@@ -185,11 +185,14 @@ impl Candidate {
         let is_text = part.get("text").and_then(Node::as_str);
         // Content after a reason shows that the reason was not the end.
         self.continues |= self.reason.is_some() && is_text.is_none_or(|text| !text.is_empty());
-        if let Some(call) = part.get("functionCall").filter(|node| !node.is_null()) {
+        // An empty call ends one whose arguments are streamed. Beside a text it stands for an absent one.
+        let has_text = is_text.is_some_and(|text| !text.is_empty());
+        let call = part.get("functionCall").filter(|call| !call.is_null());
+        if let Some(call) = call.filter(|call| call.is_set() || !has_text) {
             return self.function_call(part, call, output);
         }
         // An empty text stands for an absent one beside other content.
-        if is_text.is_some_and(|text| !text.is_empty() || !has_content(part)) {
+        if has_text || (is_text.is_some() && !has_content(part)) {
             let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
             let lane = if is_thought {
                 Lane::Reasoning
@@ -238,7 +241,7 @@ impl Candidate {
 fn has_content(part: &Node<'_>) -> bool {
     let fields = part.as_object().unwrap_or_default();
     fields.iter().any(|(key, value)| {
-        !matches!(&**key, "thoughtSignature" | "thought" | "text") && !value.is_null()
+        !matches!(&**key, "thoughtSignature" | "thought" | "text") && value.is_set()
     })
 }
 

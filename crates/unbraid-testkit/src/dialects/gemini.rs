@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, merge, reason, text};
+use super::{
+    Answer, Call, Choice, Stream, arguments, entries, is_error, is_set, merge, reason, text,
+};
 
 pub(super) fn read(stream: &Stream) -> Answer {
     let mut answer = Answer::default();
@@ -129,8 +131,14 @@ fn with_citations_before(before: Option<Value>, new: &Value) -> Value {
     all
 }
 
+/// Whether a part is a call: an empty one beside a text is none.
+fn is_call(part: &Value) -> bool {
+    let call = &part["functionCall"];
+    call.is_object() && (is_set(call) || text(part, "text").is_empty())
+}
+
 fn read_part(choice: &mut Choice, part: &Value) {
-    if part["functionCall"].is_object() {
+    if is_call(part) {
         return;
     }
     let signature = !part["thoughtSignature"].is_null();
@@ -139,7 +147,7 @@ fn read_part(choice: &mut Choice, part: &Value) {
         .find(|data| data.is_object());
     let fields = part.as_object().into_iter().flatten();
     let mut content = fields.filter(|(key, value)| {
-        !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && !value.is_null()
+        !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && is_set(value)
     });
     let has_content = content.next().is_some();
     let own = part["text"].as_str();
@@ -170,8 +178,8 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
     let mut open: Option<Value> = None;
     for call in parts
         .iter()
+        .filter(|part| is_call(part))
         .map(|part| &part["functionCall"])
-        .filter(|call| call.is_object())
     {
         let continues = call["willContinue"] == true;
         let pieces = entries(&call["partialArgs"]);
