@@ -238,9 +238,10 @@ pub(crate) fn revoked_draft(subject: String) -> Draft {
     with_kind(Draft::new(subject, Bytes::new()), "revoked")
 }
 
-/// Of the size of a lease, so that the server has no room for it if it has none for a renewal.
+/// Larger than a lease, so that the server has no room for it if it has none for a renewal.
 pub(crate) fn clock_draft(subject: String) -> Draft {
-    with_kind(Draft::new(subject, Bytes::new()), "clock")
+    const PADDING: [u8; 192] = [b' '; 192];
+    with_kind(Draft::new(subject, Bytes::from_static(&PADDING)), "clock")
 }
 
 /// The entry of a sealed stream among those that expire.
@@ -296,6 +297,18 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(KIND, kind);
         headers
+    }
+
+    #[test]
+    fn a_clock_is_larger_than_every_lease() {
+        let names = crate::names::Names::new("unbraid").unwrap();
+        let lease = names.lease(&unbraid_log::StreamId::random().unwrap());
+        let clock = clock_draft(names.clock()).size();
+        for duration in [Duration::from_secs(15), Duration::MAX] {
+            let renewal = lease_draft(lease.clone(), duration).after(u64::MAX);
+            assert!(renewal.size() < clock);
+        }
+        assert!(revoked_draft(lease).after(u64::MAX).size() < clock);
     }
 
     #[test]

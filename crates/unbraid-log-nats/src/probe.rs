@@ -7,7 +7,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{api::Store, entry::clock_draft, inner::Inner, presence::limit};
+use crate::{
+    api::Store,
+    entry::clock_draft,
+    inner::{Inner, within},
+    presence::limit,
+};
 
 /// The longest time between two questions.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -30,11 +35,12 @@ pub(crate) async fn run(log: Weak<Inner>, mut used: watch::Receiver<Option<Insta
             return;
         };
         let pause = PAUSE.min(limit(inner.options.lease) / 4);
-        // Without waiting for the answer: a slow server is asked as often. The client gives each question up after its
-        // timeout, so their number is bounded.
+        // Without waiting for the answer: a slow server is asked as often. Each question is given up in time, so their number
+        // is bounded.
         tokio::spawn(async move {
             let value = clock_draft(inner.names.clock());
-            let _stored = inner.api.publish_anew(Store::Values, value).await;
+            let stored = async { Ok(inner.api.publish_anew(Store::Values, value).await?) };
+            let _stored = within(stored).await;
         });
         sleep(pause).await;
     }

@@ -31,6 +31,9 @@ pub(crate) struct NatsWriter {
     lease: u64,
     /// The connection on which this was true. A server that was restarted may have lost the last messages.
     epoch: u64,
+    /// The connection on which the lease was last known to be that of this producer. A server that was restarted may have lost
+    /// the meta data, and not the lease.
+    lease_epoch: u64,
     /// Whether no request without an answer may have changed it.
     is_certain: bool,
     ended: Option<LogError>,
@@ -55,6 +58,7 @@ impl NatsWriter {
             acknowledged: Seq::START,
             lease,
             epoch,
+            lease_epoch: epoch,
             is_certain: true,
             ended: None,
         }
@@ -243,6 +247,11 @@ impl NatsWriter {
     /// proof enough: another gateway revokes it before it seals the log.
     async fn renew_now(&mut self) -> Result<(), LogError> {
         for _ in 0..MAX_ROUNDS {
+            let epoch = self.log.api.connection.epoch();
+            if self.lease_epoch != epoch {
+                self.check_lease().await?;
+                self.lease_epoch = epoch;
+            }
             if let Some(error) = &self.ended {
                 return Err(error.clone());
             }
@@ -253,14 +262,7 @@ impl NatsWriter {
                     self.lease = sequence;
                     return Ok(());
                 }
-                Ok(Ack::Conflict | Ack::Duplicate) => {
-                    let is_own = self.read_lease().await?;
-                    if !is_own {
-                        // Another gateway has revoked it, and then seals the log; or the server has forgotten the stream.
-                        self.is_certain = false;
-                        self.synchronize().await?;
-                    }
-                }
+                Ok(Ack::Conflict | Ack::Duplicate) => self.check_lease().await?,
                 Err(Failure::Missing) => {
                     self.log.api.create_stream(Store::Values).await?;
                     self.is_certain = false;
@@ -270,6 +272,16 @@ impl NatsWriter {
             }
         }
         Err(LogError::unavailable("the lease changes too often"))
+    }
+
+    /// Learns the number of the lease record, and what has become of the stream if the lease is not that of this producer.
+    async fn check_lease(&mut self) -> Result<(), LogError> {
+        if !self.read_lease().await? {
+            // Another gateway has revoked it, and then seals the log; or the server has forgotten the stream.
+            self.is_certain = false;
+            self.synchronize().await?;
+        }
+        Ok(())
     }
 
     /// Learns the number of the lease record. Returns whether it is one of this producer: an earlier renewal without an answer.

@@ -31,6 +31,36 @@ fn is_nameless(event: &WireEvent<'_, '_>) -> bool {
         && matches!(identify(event), None | Some(Dialect::Chat))
 }
 
+/// Parts of the words that are codes of errors: `DataInspectionFailed`, `insufficient_quota`, `AccessDenied`.
+const FAILURES: [&str; 26] = [
+    "abort",
+    "arrear",
+    "blocked",
+    "denied",
+    "error",
+    "exceed",
+    "exception",
+    "expired",
+    "fail",
+    "forbid",
+    "insufficient",
+    "invalid",
+    "limit",
+    "not_found",
+    "notfound",
+    "overload",
+    "quota",
+    "refus",
+    "reject",
+    "throttl",
+    "timed_out",
+    "timeout",
+    "unauthor",
+    "unavailable",
+    "unsupported",
+    "violat",
+];
+
 /// Whether a value has the fields by which gateways report an error (X6 to X8).
 fn has_error_fields(node: &Node<'_>) -> bool {
     let is_set = |key: &str| node.get(key).is_some_and(Node::is_set);
@@ -40,15 +70,12 @@ fn has_error_fields(node: &Node<'_>) -> bool {
             .and_then(Node::as_i64_lenient)
             .is_some_and(|code| code != 0 && !(100..300).contains(&code))
     };
+    // Others say how far the work is.
     let is_error_word = |key: &str| {
-        const SUCCESS: [&str; 4] = ["ok", "success", "succeeded", "completed"];
         let word = node.get(key).and_then(Node::as_str);
-        let is_number = node.get(key).and_then(Node::as_f64_lenient).is_some();
         word.is_some_and(|word| {
-            let is_success = SUCCESS
-                .iter()
-                .any(|known| word.text.eq_ignore_ascii_case(known));
-            !word.is_empty() && !is_number && !is_success
+            let word = word.text.to_ascii_lowercase();
+            FAILURES.iter().any(|sign| word.contains(sign))
         })
     };
     is_set("error_message")

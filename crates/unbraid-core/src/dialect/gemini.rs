@@ -182,17 +182,19 @@ impl Candidate {
         let has_signature = part
             .get("thoughtSignature")
             .is_some_and(|node| !node.is_null());
-        let is_text = part.get("text").and_then(Node::as_str);
+        let text_node = part.get("text").and_then(Node::as_str);
+        let has_text = text_node.is_some_and(|text| !text.is_empty());
+        // An empty text stands for an absent one beside other content.
+        let is_text = has_text || (text_node.is_some() && !has_content(part));
         // Content after a reason shows that the reason was not the end.
-        self.continues |= self.reason.is_some() && is_text.is_none_or(|text| !text.is_empty());
+        self.continues |= self.reason.is_some() && (has_text || !is_text);
         // An empty call ends one whose arguments are streamed. Beside a text it stands for an absent one.
-        let has_text = is_text.is_some_and(|text| !text.is_empty());
         let call = part.get("functionCall").filter(|call| !call.is_null());
         if let Some(call) = call.filter(|call| call.is_set() || !has_text) {
             return self.function_call(part, call, output);
         }
-        // An empty text stands for an absent one beside other content.
-        if has_text || (is_text.is_some() && !has_content(part)) {
+        let object = |key: &str| part.get(key).filter(|data| data.as_object().is_some());
+        if is_text {
             let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
             let lane = if is_thought {
                 Lane::Reasoning
@@ -200,7 +202,7 @@ impl Candidate {
                 Lane::Content
             };
             output.text(self.index, lane, fragment(part, "text"));
-        } else if let Some(data) = part.get("inlineData").or_else(|| part.get("fileData")) {
+        } else if let Some(data) = object("inlineData").or_else(|| object("fileData")) {
             let kind = text(data, "mimeType");
             let is_image = kind.is_some_and(|kind| kind.starts_with("image/"));
             let list = if is_image { "images" } else { CONTENT_PARTS };

@@ -107,7 +107,8 @@ fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
     assembly.open_choice();
     let mut parts = Vec::new();
     for (seq, event) in records.iter().flat_map(Record::events) {
-        if seq > upto {
+        let is_after = seq > upto;
+        if is_after && !assembly.has_only_choice() {
             break;
         }
         let payload = match event {
@@ -118,11 +119,18 @@ fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
             Event::Chunk { payload, .. } | Event::Synthetic { payload, .. } => payload,
             _ => continue,
         };
+        // The usage of an only choice belongs to it, although it may come after the end of its view.
+        let is_left_out = is_after && !event.choices().is_empty();
         if parts.is_empty() {
-            assembly.feed(seq, &event, payload);
+            if !is_left_out {
+                assembly.feed(seq, &event, payload);
+            }
         } else {
             parts.extend_from_slice(payload);
-            assembly.feed(seq, &event, &std::mem::take(&mut parts));
+            let payload = std::mem::take(&mut parts);
+            if !is_left_out {
+                assembly.feed(seq, &event, &payload);
+            }
         }
     }
     assembly.demux
@@ -142,6 +150,11 @@ impl Assembly<'_> {
             let entry = empty_entry(kind_of(&self.view.meta().endpoint), index);
             self.write(json!({ "choices": [entry] }).to_string().as_bytes());
         }
+    }
+
+    /// Whether the view is that of the only choice.
+    fn has_only_choice(&self) -> bool {
+        self.index().is_some() && self.view.meta().n.unwrap_or(1) == 1
     }
 
     /// The index that the choice of the view has in it.
@@ -164,7 +177,7 @@ impl Assembly<'_> {
             return self.write(payload);
         };
         let choices = event.choices();
-        if choices.is_empty() && self.view.meta().n.unwrap_or(1) == 1 {
+        if choices.is_empty() && self.has_only_choice() {
             // Usage and the like belong to the only choice.
             return self.write(payload);
         }

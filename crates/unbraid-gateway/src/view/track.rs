@@ -87,7 +87,9 @@ impl Track {
             Target::Choice { index, .. } => {
                 let choice = self.choices.get(&index);
                 if let Some((seq, end)) = choice.and_then(|choice| choice.end) {
-                    return Some(Terminal::of_choice(seq, end, self.error));
+                    // An error after its end has ended others.
+                    let error = self.error.filter(|error| *error < seq);
+                    return Some(Terminal::of_choice(seq, end, error));
                 }
                 let (seq, end) = (self.end_seq(), stream_end?);
                 if choice.is_some_and(|choice| choice.finish_reason.is_some()) {

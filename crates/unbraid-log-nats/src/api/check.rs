@@ -37,12 +37,19 @@ impl Check {
         if self.is_done(epoch) {
             return Ok(());
         }
-        // Of many callers one asks the server.
-        let _one = self.one.lock().await;
-        if !self.is_done(epoch) {
-            check().await?;
-            self.epoch.store(epoch, Ordering::Relaxed);
-        }
+        // Of many callers one asks the server. The others do not ask again if it fails: they would do so in turn, and the last
+        // one would wait for all of them.
+        let Ok(_one) = self.one.try_lock() else {
+            drop(self.one.lock().await);
+            return match self.is_done(epoch) {
+                true => Ok(()),
+                false => Err(Failure::Unavailable(
+                    "the stream was not found by another call".to_owned(),
+                )),
+            };
+        };
+        check().await?;
+        self.epoch.store(epoch, Ordering::Relaxed);
         Ok(())
     }
 
@@ -53,5 +60,39 @@ impl Check {
 
     fn is_done(&self, epoch: u64) -> bool {
         self.epoch.load(Ordering::Relaxed) == epoch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::future::join_all;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_that_wait_for_a_check_that_fails_do_not_check_in_turn() {
+        let check = Check::default();
+        let asked = AtomicU64::new(0);
+        let call = async |succeeds: bool| {
+            let ask = async || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                sleep(Duration::from_secs(1)).await;
+                match succeeds {
+                    true => Ok(()),
+                    false => Err(Failure::TimedOut),
+                }
+            };
+            check.once(7, ask).await
+        };
+        for (succeeds, total) in [(false, 1), (true, 2), (true, 2)] {
+            let start = Instant::now();
+            let results = join_all((0..9).map(|_| call(succeeds))).await;
+            assert!(results.iter().all(|result| result.is_ok() == succeeds));
+            assert!(start.elapsed() <= Duration::from_secs(1));
+            assert_eq!(asked.load(Ordering::Relaxed), total);
+        }
     }
 }

@@ -90,6 +90,17 @@ impl Draft {
         self.header(EXPECTED_SEQUENCE, sequence)
     }
 
+    /// About as many bytes as the server needs for it.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        let headers = self.headers.iter().flat_map(|(name, values)| {
+            values
+                .iter()
+                .map(move |value| name.to_string().len() + value.as_str().len() + 4)
+        });
+        self.subject.len() + headers.sum::<usize>() + self.payload.len()
+    }
+
     /// For a while, the server stores only one message with this id.
     pub(crate) fn message_id(self, id: impl ToString) -> Self {
         self.header("Nats-Msg-Id", id)

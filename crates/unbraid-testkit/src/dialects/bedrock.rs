@@ -363,7 +363,8 @@ fn models(chunks: &[WireValue]) -> Answer {
             if !is_end_of_all {
                 let choice = answer.choices.entry(index.unwrap_or_default()).or_default();
                 choice.content += text(value, "text");
-                for call in entries(&value["tool_calls"]) {
+                let is_first = choice.calls.is_empty();
+                for call in entries(&value["tool_calls"]).iter().filter(|_| is_first) {
                     choice.calls.push(Call {
                         name: text(call, "name").to_owned(),
                         arguments: call["parameters"].to_string(),

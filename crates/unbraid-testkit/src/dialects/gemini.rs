@@ -41,7 +41,9 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 .map_or(default, |index| index as u32);
             let choice = answer.choices.entry(index).or_default();
             let own = entries(&candidate["content"]["parts"]);
-            let has_content = own.iter().any(|part| part["text"] != "");
+            let has_content = own
+                .iter()
+                .any(|part| part["text"] != "" || has_other_content(part));
             *continues.entry(index).or_default() |= choice.finish_reason.is_some() && has_content;
             parts
                 .entry(index)
@@ -131,6 +133,15 @@ fn with_citations_before(before: Option<Value>, new: &Value) -> Value {
     all
 }
 
+/// Whether a part has more than a text and its signature.
+fn has_other_content(part: &Value) -> bool {
+    let fields = part.as_object().into_iter().flatten();
+    let mut content = fields.filter(|(key, value)| {
+        !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && is_set(value)
+    });
+    content.next().is_some()
+}
+
 /// Whether a part is a call: an empty one beside a text is none.
 fn is_call(part: &Value) -> bool {
     let call = &part["functionCall"];
@@ -145,11 +156,7 @@ fn read_part(choice: &mut Choice, part: &Value) {
     let data = [&part["inlineData"], &part["fileData"]]
         .into_iter()
         .find(|data| data.is_object());
-    let fields = part.as_object().into_iter().flatten();
-    let mut content = fields.filter(|(key, value)| {
-        !["text", "thought", "thoughtSignature"].contains(&key.as_str()) && is_set(value)
-    });
-    let has_content = content.next().is_some();
+    let has_content = has_other_content(part);
     let own = part["text"].as_str();
     if let Some(text) = own.filter(|text| !text.is_empty() || !has_content) {
         let is_thought = part["thought"] == true;

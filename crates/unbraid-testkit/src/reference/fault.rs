@@ -1,6 +1,6 @@
 //! Errors that a server reports inside the stream.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::text;
 use crate::dialects::identify_value;
@@ -21,7 +21,9 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
     let has_fields = refused || coded || has("error_message") || has("detail");
 
     let is_error = has("error")
-        || value.pointer("/x_groq/error").is_some_and(is_present)
+        || value
+            .pointer("/x_groq/error")
+            .is_some_and(|error| is_present(error) && ![json!({}), json!([]), json!(0)].contains(error))
         || text(value, "object") == Some("error")
         || failed && (has_choices || is_nameless(value, name))
         // A chunk with choices may also contain these keys.
@@ -43,11 +45,12 @@ pub(super) fn is_present(value: &Value) -> bool {
     !value.is_null() && value != false && value != ""
 }
 
-/// A word in place of a code, unless it says that there is no error.
+/// A word in place of a code, if it names a failure and not how far the work is.
 fn is_error_word(value: &Value) -> bool {
-    let word = value.as_str().unwrap_or_default().to_lowercase();
-    let is_number = word.trim().parse::<f64>().is_ok();
-    !is_number && !["", "ok", "success", "succeeded", "completed"].contains(&&*word)
+    const SIGNS: &str = "abort arrear blocked denied error exceed exception expired fail forbid insufficient invalid limit \
+        not_found notfound overload quota refus reject throttl timed_out timeout unauthor unavailable unsupported violat";
+    let word = value.as_str().unwrap_or_default().to_ascii_lowercase();
+    SIGNS.split_whitespace().any(|sign| word.contains(sign))
 }
 
 /// Zero and an absent code mean success, and so do the codes of success and progress in HTTP.

@@ -30,8 +30,8 @@ pub(super) struct Invoked {
     open: Vec<u32>,
     reasoning_keys: Vec<Arc<str>>,
     has_usage: bool,
-    /// Whether calls have come. A later event may repeat them.
-    has_calls: bool,
+    /// The choices whose calls have come. A later event may repeat them.
+    with_calls: Vec<u32>,
     /// Whether a chunk was JSON: plain text after it is a damaged chunk, and not the answer of an agent.
     has_chunk: bool,
 }
@@ -194,7 +194,7 @@ impl Invoked {
         if !is_finished || index.is_some() {
             self.piece(index.unwrap_or_default(), fragment(node, "text"), output);
         }
-        if node.get("tool_calls").is_some() && !std::mem::replace(&mut self.has_calls, true) {
+        if node.get("tool_calls").is_some_and(Node::is_set) {
             self.tool_calls(index.unwrap_or_default(), node, output);
         }
         let reason = node.get("finish_reason");
@@ -211,6 +211,11 @@ impl Invoked {
 
     /// The calls of Cohere's Command, which are whole.
     fn tool_calls<'a>(&mut self, index: u32, node: &Node<'a>, output: &mut Output<'a>) {
+        if self.with_calls.contains(&index) || self.with_calls.len() >= MAX_CHOICES {
+            return;
+        }
+        self.with_calls.push(index);
+        self.piece(index, None, output);
         let calls = entries(node.get("tool_calls")).iter().take(MAX_ENTRIES);
         for (ordinal, call) in (0..).zip(calls) {
             let header = ToolCallUpdate {

@@ -135,3 +135,27 @@ async fn the_json_of_a_choice_ends_where_its_events_end() {
     let last = events.last().unwrap();
     assert_eq!(whole["unbraid"]["seq"].as_u64(), last.id);
 }
+
+/// The usage of an only choice is in its JSON, however late it comes.
+#[tokio::test]
+async fn late_usage_is_in_the_json_of_an_only_choice() {
+    let usage = r#"{"id":"c1","choices":[],"usage":{"total_tokens":7}}"#;
+    let steps = vec![
+        sse(),
+        Step::Send(format!("data: {}\n\n", chunk(0, "Hi"))),
+        Step::Send(format!("data: {}\n\n", finish(0))),
+        Step::Sleep(Duration::from_millis(600)),
+        Step::Send(format!("data: {}\n\n", chunk(0, " late"))),
+        Step::Send(format!("data: {usage}\n\ndata: [DONE]\n\n")),
+        Step::End,
+    ];
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    let (id, mut reader) = gateway.create(1).await;
+    reader.rest().await;
+    gateway.ended(&id).await;
+    let path = format!("/v1/streams/{id}/choices/0?stream=false");
+    let whole: Value = send(gateway.get(&path)).await.value().await;
+    assert_eq!(whole["choices"][0]["message"]["content"], "Hi");
+    assert_eq!(whole["usage"]["total_tokens"], 7);
+}
