@@ -63,7 +63,7 @@ impl Presence {
         self.asked = self.asked.max(asked);
     }
 
-    /// Since now, while there is such a silence.
+    /// Since when the server has stored values without a silence that was too long. During one, since now.
     pub(crate) fn since(&self) -> Instant {
         let now = Instant::now();
         if now - self.asked > self.limit {

@@ -247,13 +247,14 @@ impl NatsWriter {
     /// proof enough: another gateway revokes it before it seals the log.
     async fn renew_now(&mut self) -> Result<(), LogError> {
         for _ in 0..MAX_ROUNDS {
+            if let Some(error) = &self.ended {
+                return Err(error.clone());
+            }
             let epoch = self.log.api.connection.epoch();
             if self.lease_epoch != epoch {
                 self.check_lease().await?;
                 self.lease_epoch = epoch;
-            }
-            if let Some(error) = &self.ended {
-                return Err(error.clone());
+                continue;
             }
             let lease = lease_draft(self.log.names.lease(&self.id), self.log.options.lease);
             let lease = lease.after(self.lease);
@@ -284,7 +285,8 @@ impl NatsWriter {
         Ok(())
     }
 
-    /// Learns the number of the lease record. Returns whether it is one of this producer: an earlier renewal without an answer.
+    /// Learns the number of the lease record: an earlier renewal without an answer may have changed it. Returns whether the lease
+    /// is still that of this producer.
     async fn read_lease(&mut self) -> Result<bool, LogError> {
         let lease = self.log.names.lease(&self.id);
         let lease = self.log.api.last(Store::Values, lease);

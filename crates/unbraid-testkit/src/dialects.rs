@@ -299,14 +299,14 @@ fn reason(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a value is neither null nor empty.
-fn is_set(value: &Value) -> bool {
+/// Whether a value is neither null, false, zero nor empty.
+pub(crate) fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::Bool(value) => *value,
-        Value::Number(_) => true,
+        Value::Number(_) => value.as_u64() != Some(0),
     }
 }

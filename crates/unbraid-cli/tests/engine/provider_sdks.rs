@@ -18,7 +18,11 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 72] = [
+const DIFFERENT: [(&str, &str); 73] = [
+    (
+        "gemini/gateway-g06-content-beside-empty-text-cut",
+        "an event that is cut is raised",
+    ),
     (
         "gemini/gateway-g13-empty-text-beside-content",
         "an empty call beside a text is a call without a name",

@@ -144,15 +144,16 @@ fn usage_inside<'a>(raw: &Cow<'a, str>) -> Result<Option<Cow<'a, str>>, Fallback
     let Cow::Borrowed(raw) = raw else {
         return Err(Fallback);
     };
-    if raw.contains("\"error\"") {
-        return Err(Fallback);
-    }
-    // An escape may hide the name.
-    if !raw.contains("\"usage\"") && !raw.contains('\\') {
+    // An escape may hide a name.
+    if !["\"usage\"", "\"error\"", "\\"]
+        .iter()
+        .any(|sign| raw.contains(sign))
+    {
         return Ok(None);
     }
     let node = node::read(raw, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
-    if node.get("error").is_some() {
+    // Only the lenient decoder knows errors.
+    if node.get("error").is_some_and(node::Node::is_set) {
         return Err(Fallback);
     }
     let usage = node.get("usage").and_then(usage_json);

@@ -60,22 +60,15 @@ pub(super) async fn current(
     view: &Arc<StreamView>,
     running: &'static str,
 ) -> Status {
-    // A stream whose seal is not in the log does not expire yet.
-    let expires = match gateway.inner.streams.local(id) {
-        Some(_) => None,
-        None => match gateway.inner.store.status(id).await {
-            Ok(LogStatus::Ended { expires, .. }) => Some(expires),
-            Ok(_) | Err(_) => None,
-        },
-    };
     let found = Found {
         view: Arc::clone(view),
-        expires,
+        expires: None,
     };
     with_expiry(gateway, id, found, running).await
 }
 
-/// The status object. A stream that has ended since it was found expires, too.
+/// The status object, with the expiry of a stream whose end is newer than what was found. A stream whose seal is not in the log
+/// does not expire yet.
 async fn with_expiry(
     gateway: &Gateway,
     id: &StreamId,

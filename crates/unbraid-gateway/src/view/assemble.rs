@@ -2,6 +2,8 @@
 
 mod snapshot;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use unbraid_core::{ChoiceIndex, Config, Demux, Transcript, internal::aggregate_of};
 use unbraid_log::{End, Event, Record, Seq};
@@ -121,16 +123,14 @@ fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
         };
         // The usage of an only choice belongs to it, although it may come after the end of its view.
         let is_left_out = is_after && !event.choices().is_empty();
-        if parts.is_empty() {
-            if !is_left_out {
-                assembly.feed(seq, &event, payload);
-            }
+        let payload = if parts.is_empty() {
+            Cow::Borrowed(payload)
         } else {
             parts.extend_from_slice(payload);
-            let payload = std::mem::take(&mut parts);
-            if !is_left_out {
-                assembly.feed(seq, &event, &payload);
-            }
+            Cow::Owned(std::mem::take(&mut parts))
+        };
+        if !is_left_out {
+            assembly.feed(seq, &event, &payload);
         }
     }
     assembly.demux

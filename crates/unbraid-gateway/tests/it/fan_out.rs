@@ -2,16 +2,15 @@
 
 mod answers;
 mod counted;
+mod failures;
 mod held;
 mod silence;
-
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::{
     Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, soon,
-    sse, start, start_with, stream_of,
+    sse, start, stream_of,
 };
 
 const REFUSED: &str = r#"{"error":{"message":"Only `n=1` is supported","param":"n"}}"#;
@@ -272,176 +271,6 @@ async fn a_whole_answer_with_too_few_choices_is_completed() {
     assert_eq!(body["choices"][0]["message"]["content"], "first");
     assert_eq!(body["choices"][1]["message"]["content"], "a2");
     assert_eq!(body["usage"]["total_tokens"], 4);
-}
-
-#[tokio::test]
-async fn a_failing_choice_does_not_disturb_the_others() {
-    let upstream = Upstream::script(|seen, ordinal| match seen.json()["seed"].as_u64() {
-        Some(6) => json_body(500, r#"{"error":{"message":"no"}}"#),
-        Some(7) => vec![
-            sse(),
-            Step::Send(format!("data: {}\n\n", chunk(0, "cut"))),
-            Step::Cut,
-        ],
-        _ => {
-            let mut steps = vec![Step::Sleep(Duration::from_millis(100))];
-            steps.extend(one_choice(seen, ordinal));
-            steps
-        }
-    })
-    .await;
-    let gateway = start_with(&upstream, |builder| {
-        builder.fan_out(unbraid_gateway::FanOut::Always)
-    })
-    .await;
-    let mut reader = Reader::new(send(gateway.post(BODY)).await);
-    let events = reader.rest().await;
-    assert_eq!(events.last().unwrap().data, "[DONE]");
-    let failed: Vec<_> = events
-        .iter()
-        .filter_map(|event| {
-            let json: Value = serde_json::from_str(&event.data).ok()?;
-            let choice = json["choices"].get(0)?.clone();
-            (choice["finish_reason"] == "error").then_some(choice)
-        })
-        .map(|choice| {
-            (
-                choice["index"].as_u64().unwrap(),
-                choice["error"]["code"].as_str().unwrap().to_owned(),
-            )
-        })
-        .collect();
-    assert_eq!(
-        failed,
-        [(1, "server_error".to_owned()), (2, "transport".to_owned())]
-    );
-    let id = reader.header("x-stream-id").unwrap().to_owned();
-    assert_eq!(gateway.ended(&id).await["end"], "finished");
-    let view = async |query: String| {
-        let path = format!("/v1/streams/{id}/choices/1{query}");
-        gateway.view(&path).await.rest().await
-    };
-    let choice = view(String::new()).await;
-    // It failed before any answer had begun.
-    let chunk = choice[0].json();
-    assert!(
-        chunk["created"].as_u64().unwrap() > 1_000_000_000,
-        "{chunk}"
-    );
-    assert_eq!(chunk["model"], "m");
-    let error = json!({
-        "message": "no", "type": "stream_error", "param": null, "code": "server_error",
-    });
-    assert_eq!(choice[1].json(), json!({ "error": error }));
-    let resumed = view(format!("?after={}", choice[0].id.as_ref().unwrap())).await;
-    assert_eq!(resumed, choice[1..]);
-}
-
-#[tokio::test]
-async fn if_every_request_is_refused_the_first_refusal_is_the_answer() {
-    let upstream = Upstream::steps(json_body(401, r#"{"error":{"message":"key"}}"#)).await;
-    let gateway = start(&upstream).await;
-    let response = send(gateway.post(BODY).header("x-stream-fan-out", "always")).await;
-    assert_eq!(response.status(), 401);
-    assert_eq!(
-        response.text().await.unwrap(),
-        r#"{"error":{"message":"key"}}"#
-    );
-}
-
-/// The combined view, the status and the aggregate say why, and each choice's last chunk says it of its own request.
-#[tokio::test]
-async fn if_every_answer_is_an_error_the_first_choices_is_that_of_the_stream() {
-    let upstream = Upstream::script(|_, ordinal| {
-        let error = json!({"error": {"message": format!("overloaded {ordinal}")}});
-        vec![sse(), Step::Send(format!("data: {error}\n\n")), Step::End]
-    })
-    .await;
-    let gateway = start(&upstream).await;
-    let post = |body: String| gateway.post(body).header("x-stream-fan-out", "always");
-    let mut reader = Reader::new(send(post(request(2))).await);
-    let events = reader.rest().await;
-    let mut reasons = Vec::new();
-    for event in &events[..2] {
-        let choice = event.json()["choices"][0].clone();
-        assert_eq!(choice["finish_reason"], "error");
-        assert_eq!(choice["error"]["code"], "server_error");
-        reasons.push((choice["index"].clone(), choice["error"]["message"].clone()));
-    }
-    assert_ne!(reasons[0].1, reasons[1].1);
-    let first = reasons.iter().find(|(index, _)| index == 0);
-    let error = json!({
-        "message": first.unwrap().1, "type": "stream_error", "param": null, "code": "server_error",
-    });
-    assert_eq!(events[2].json(), json!({ "error": error }));
-    let id = reader.header("x-stream-id").unwrap();
-    assert_eq!(gateway.ended(id).await["error"], error);
-    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
-    let response = send(post(whole)).await;
-    assert_eq!(response.status(), 502);
-    let message = response.value().await["error"]["message"].clone();
-    assert!(message.as_str().unwrap().starts_with("overloaded"));
-}
-
-#[tokio::test]
-async fn the_aggregate_of_failed_answers_has_the_status_and_the_names_that_the_first_reported() {
-    let upstream = Upstream::script(|_, _| {
-        let error = json!({"error": {
-            "message": "slow down", "type": "requests", "param": "model", "code": "rate_limit_exceeded",
-        }});
-        vec![sse(), Step::Send(format!("data: {error}\n\n")), Step::End]
-    })
-    .await;
-    let gateway = start(&upstream).await;
-    let post = |body: String| gateway.post(body).header("x-stream-fan-out", "always");
-    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
-    let response = send(post(whole)).await;
-    assert_eq!(response.status(), 429);
-    let id = response.headers()["x-stream-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let error = json!({
-        "message": "slow down", "type": "requests", "param": "model", "code": "rate_limit_exceeded",
-    });
-    assert_eq!(response.value().await, json!({ "error": error }));
-    let status = gateway.ended(&id).await;
-    let expected = json!({
-        "message": "slow down", "type": "stream_error", "param": null, "code": "server_error",
-        "upstream": {"status": 429, "type": "requests", "param": "model", "code": "rate_limit_exceeded"},
-    });
-    assert_eq!(status["error"], expected);
-    // The event of a view is the gateway's own.
-    let path = format!(
-        "/v1/streams/{id}/events?after={}",
-        status["seq"].as_u64().unwrap() - 1
-    );
-    let events = gateway.view(&path).await.rest().await;
-    let mut shown = expected;
-    shown.as_object_mut().unwrap().remove("upstream");
-    assert_eq!(events[0].json(), json!({ "error": shown }));
-}
-
-#[tokio::test]
-async fn a_refused_request_gives_the_aggregate_its_status_if_the_other_answers_are_errors() {
-    let upstream = Upstream::script(|_, ordinal| {
-        let error = r#"{"error":{"message":"slow down"}}"#;
-        match ordinal {
-            0 => json_body(429, error),
-            _ => vec![
-                Step::Sleep(Duration::from_millis(100)),
-                sse(),
-                Step::Send(format!("data: {error}\n\n")),
-                Step::End,
-            ],
-        }
-    })
-    .await;
-    let gateway = start(&upstream).await;
-    let whole = request(2).replace("\"stream\":true", "\"stream\":false");
-    let response = send(gateway.post(whole).header("x-stream-fan-out", "always")).await;
-    assert_eq!(response.status(), 429);
-    assert_eq!(response.value().await["error"]["message"], "slow down");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Section 4: reading.
 
 mod connections;
+mod silence;
 
 use std::{sync::Arc, time::Duration};
 

@@ -44,7 +44,7 @@ impl Check {
             return match self.is_done(epoch) {
                 true => Ok(()),
                 false => Err(Failure::Unavailable(
-                    "the stream was not found by another call".to_owned(),
+                    "the check of the JetStream stream by another call failed".to_owned(),
                 )),
             };
         };

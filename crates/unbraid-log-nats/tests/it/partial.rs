@@ -1,5 +1,5 @@
-//! A server that has one of the two streams of a log, or only reads: as a cluster does whose servers elect a leader for one stream,
-//! or lack a majority.
+//! A server on which one stream of the log cannot be used, or cannot be written to. A cluster is like that while its servers
+//! elect a leader for one stream, or lack a majority.
 
 use std::time::Duration;
 

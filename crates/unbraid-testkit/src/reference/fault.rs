@@ -1,9 +1,9 @@
 //! Errors that a server reports inside the stream.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::text;
-use crate::dialects::identify_value;
+use crate::dialects::{identify_value, is_set};
 
 /// The whole value of an event with this name if it reports an error (X1 to X9).
 pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
@@ -21,9 +21,7 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
     let has_fields = refused || coded || has("error_message") || has("detail");
 
     let is_error = has("error")
-        || value
-            .pointer("/x_groq/error")
-            .is_some_and(|error| is_present(error) && ![json!({}), json!([]), json!(0)].contains(error))
+        || value.pointer("/x_groq/error").is_some_and(is_set)
         || text(value, "object") == Some("error")
         || failed && (has_choices || is_nameless(value, name))
         // A chunk with choices may also contain these keys.

@@ -6,7 +6,7 @@ use super::{
     key::Key,
 };
 use crate::{
-    dialect::reader::{Output, entries, raw},
+    dialect::reader::{Lane, Output, entries, raw},
     node::Node,
 };
 
@@ -50,7 +50,10 @@ impl Responses {
     /// Notes that the part of an event has them. Returns whether they are the first ones of the part.
     fn note_logprobs(&mut self, event: &Node<'_>) -> bool {
         let item = self.item(&Key::of_event(event), ItemKind::Message);
-        item.is_some_and(|item| item.note_logprobs(part_of(event)))
+        item.is_some_and(|item| {
+            // Its text has the same number: another part may start with that of a complete one (D13).
+            item.note_logprobs(item.number_of(Lane::Content, part_of(event)))
+        })
     }
 
     fn report_logprobs<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {

@@ -195,6 +195,26 @@ fn an_error_inside_a_choice_ends_only_its_view_with_an_error() {
     assert!(!script.read(Target::Combined, Start::Beginning).1);
 }
 
+/// The error of the stream has ended the other choice.
+#[test]
+fn a_choice_that_has_failed_keeps_its_end_when_the_stream_fails() {
+    let mut script = Script::new(2);
+    script.text(0, "a");
+    script.text(1, "b");
+    let end = script.choice_end(0, End::ServerError);
+    script.text(1, "c");
+    script.error(None, r#"{"error":{"message":"down"}}"#);
+    script.choice_end(1, End::ServerError);
+    script.seal(End::ServerError);
+    assert!(matches!(
+        script.open(choice(0), Start::After(end)),
+        Opened::Complete
+    ));
+    let status = script.view.status();
+    assert_eq!(status.choices[0].seq, end);
+    assert!(status.choices[1].seq > end);
+}
+
 #[test]
 fn choices_that_fail_in_one_chunk_have_their_own_messages() {
     let mut script = Script::new(3);

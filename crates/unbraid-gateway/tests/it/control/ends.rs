@@ -1,6 +1,6 @@
 //! How a stream ends of which some choices were cancelled: by one rule, whatever their order and their upstreams are.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -102,60 +102,4 @@ async fn a_cancel_of_the_stream_is_its_end_if_it_ends_a_choice() {
             assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
         }
     }
-}
-
-/// The end after a silence is decided once, for events and for JSON.
-#[tokio::test]
-async fn the_json_of_a_choice_ends_where_its_events_end() {
-    let steps = vec![
-        sse(),
-        Step::Send(format!("data: {}\n\n", chunk(0, "Hi"))),
-        Step::Send(format!("data: {}\n\n", chunk(1, "Ho"))),
-        Step::Send(format!("data: {}\n\n", finish(0))),
-        Step::Sleep(Duration::from_millis(600)),
-        Step::Send(format!("data: {}\n\n", chunk(0, " late"))),
-        Step::Send(format!("data: {}\n\n", finish(1))),
-        Step::Send("data: [DONE]\n\n".to_owned()),
-        Step::End,
-    ];
-    let upstream = Upstream::steps(steps).await;
-    let gateway = start(&upstream).await;
-    let (id, mut reader) = gateway.create(2).await;
-    reader.rest().await;
-    gateway.ended(&id).await;
-    let path = format!("/v1/streams/{id}/choices/0");
-    let events = gateway.view(&path).await.rest().await;
-    let text: String = events.iter().map(crate::support::Event::text).collect();
-    let whole: Value = send(gateway.get(&format!("{path}?stream=false")))
-        .await
-        .value()
-        .await;
-    assert_eq!(text, "Hi");
-    assert_eq!(whole["choices"][0]["message"]["content"], text);
-    let last = events.last().unwrap();
-    assert_eq!(whole["unbraid"]["seq"].as_u64(), last.id);
-}
-
-/// The usage of an only choice is in its JSON, however late it comes.
-#[tokio::test]
-async fn late_usage_is_in_the_json_of_an_only_choice() {
-    let usage = r#"{"id":"c1","choices":[],"usage":{"total_tokens":7}}"#;
-    let steps = vec![
-        sse(),
-        Step::Send(format!("data: {}\n\n", chunk(0, "Hi"))),
-        Step::Send(format!("data: {}\n\n", finish(0))),
-        Step::Sleep(Duration::from_millis(600)),
-        Step::Send(format!("data: {}\n\n", chunk(0, " late"))),
-        Step::Send(format!("data: {usage}\n\ndata: [DONE]\n\n")),
-        Step::End,
-    ];
-    let upstream = Upstream::steps(steps).await;
-    let gateway = start(&upstream).await;
-    let (id, mut reader) = gateway.create(1).await;
-    reader.rest().await;
-    gateway.ended(&id).await;
-    let path = format!("/v1/streams/{id}/choices/0?stream=false");
-    let whole: Value = send(gateway.get(&path)).await.value().await;
-    assert_eq!(whole["choices"][0]["message"]["content"], "Hi");
-    assert_eq!(whole["usage"]["total_tokens"], 7);
 }

@@ -9,9 +9,11 @@ use unbraid_log::internal::scripted::Fault;
 use unbraid_gateway::OnLogFailure;
 
 use super::{LEASE, Pair, pair, pair_of};
-use crate::create::error_code;
-use crate::support::{
-    Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send, stream_of,
+use crate::{
+    create::error_code,
+    support::{
+        Reader, Step, TestGateway, Upstream, chunk, eventually, finish, request, send, stream_of,
+    },
 };
 
 /// An answer with the ordinal of its request. The first one waits for a gate before its head.
