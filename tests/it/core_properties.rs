@@ -111,7 +111,10 @@ fn by_updates(mut bytes: &[u8]) -> Vec<String> {
         failed = event.err();
     }
     match failed {
-        Some(error) => demux.abort(error),
+        Some(error) => {
+            reader.abort(&error, &mut |update| demux.feed_update(update));
+            demux.abort(error);
+        }
         None => {
             let last = reader.finish(&mut |update| demux.feed_update(update));
             assert!(last.is_none_or(|last| last.is_ok()));

@@ -258,12 +258,13 @@ fn choice_results(choice: &Transcript, entry: &Value, failed: bool) -> Facts {
         .iter()
         .filter(|call| call.kind != CallKind::LegacyFunction)
         .map(|call| {
-            json!([
-                call.id.as_deref(),
-                &*call.name,
-                call.kind.as_str(),
-                call.arguments
-            ])
+            // The type of a tool that the server runs is kept beside.
+            let kind = call.extra.iter().find(|(key, _)| &**key == "type");
+            let kind: Value = match kind {
+                Some((_, raw)) => serde_json::from_str(raw).expect("JSON"),
+                None => call.kind.as_str().into(),
+            };
+            json!([call.id.as_deref(), &*call.name, kind, call.arguments])
         })
         .collect();
     let legacy = message

@@ -96,6 +96,34 @@ fn every_choice_of_every_fixture_gives_the_same_transcript() {
     assert!(choices > 300, "{choices} choices");
 }
 
+/// The name of the first call is late, so the second one starts before it (T18).
+#[test]
+fn t18_calls_that_start_out_of_order_keep_their_kinds() {
+    let chunk = |fields: &str| format!("data: {{\"choices\":[{{\"index\":0,{fields}}}]}}\n\n");
+    let calls = |entry: &str| chunk(&format!("\"delta\":{{\"tool_calls\":[{entry}]}}"));
+    let custom = r#""type":"custom","custom":{"name":"sql","input":"SELECT"}"#;
+    let body = [
+        calls(r#"{"index":0,"id":"a","function":{"arguments":"{}"}}"#),
+        calls(&format!(r#"{{"index":1,"id":"b",{custom}}}"#)),
+        calls(r#"{"index":1,"custom":{"input":" 1"}}"#),
+        calls(r#"{"index":0,"function":{"name":"f"}}"#),
+        chunk(r#""delta":{},"finish_reason":"tool_calls""#),
+    ];
+    let (source, _) = demux([body.concat().as_bytes()], Config::default());
+    let transcript = source.choices().next().expect("a choice");
+    let chunks = ChunkEncoder::new(transcript.index()).encode_transcript(transcript);
+    let again = read(&chunks, true, Config::default());
+    let copy = again.choice(transcript.index()).expect("a choice");
+    // The calls are numbered in the order of their starts here.
+    let calls = copy.message().tool_calls.into_iter();
+    let calls: Vec<_> = calls
+        .map(|call| (call.kind.as_str(), call.name.to_string(), call.arguments))
+        .collect();
+    let expected = [("custom", "sql", "SELECT 1"), ("function", "f", "{}")];
+    let expected = expected.map(|(kind, name, text)| (kind, name.to_owned(), text.to_owned()));
+    assert_eq!(calls, expected, "{chunks}");
+}
+
 #[test]
 fn events_encode_as_their_transcript_does() {
     let body = concat!(

@@ -273,12 +273,17 @@ fn tool_calls(calls: &[ToolCall]) -> Json<'static> {
 }
 
 pub(crate) fn tool_call(call: &ToolCall) -> Json<'static> {
+    // The type of a tool that the server runs.
+    let kind = call.extra.iter().find(|(key, _)| &**key == "type");
+    let kind: Value = kind
+        .and_then(|(_, raw)| serde_json::from_str(raw).ok())
+        .unwrap_or_else(|| call.kind.as_str().into());
     let entry = match call.kind {
         CallKind::Custom => {
             json!({ "id": call.id.as_deref(), "type": "custom", "custom": { "name": *call.name, "input": call.arguments } })
         }
         CallKind::Function | CallKind::LegacyFunction => {
-            json!({ "id": call.id.as_deref(), "type": "function", "function": { "name": *call.name, "arguments": call.arguments } })
+            json!({ "id": call.id.as_deref(), "type": kind, "function": { "name": *call.name, "arguments": call.arguments } })
         }
     };
     let mut entry = Json::fields(entry);

@@ -210,8 +210,18 @@ pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
     text.filter(|text| !text.is_empty())
 }
 
+/// The finish reason of a string. DashScope writes `"null"` into each chunk before the last one (F1).
+pub(crate) fn some_reason(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
+    text.filter(|text| !matches!(&**text, "" | "null"))
+}
+
 pub(crate) fn some_text(fragment: Option<Fragment<'_>>) -> Option<Fragment<'_>> {
     fragment.filter(|fragment| !fragment.is_empty())
+}
+
+/// Whether a field of what is called would take the place of a field of the call, if it was kept there.
+pub(crate) fn is_call_field(key: &str) -> bool {
+    matches!(key, "id" | "index" | "type" | "function" | "custom")
 }
 
 /// Gives several calls without an index their position in the chunk, which distinguishes them (T3).

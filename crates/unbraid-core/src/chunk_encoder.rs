@@ -1,6 +1,6 @@
 //! `ChunkEncoder`: the events of one choice as a stream again.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, json};
 
@@ -53,8 +53,9 @@ pub struct ChunkEncoder {
     pub kind: CompletionKind,
     /// The name of the field of reasoning, by default `reasoning_content`; some readers know it as `reasoning`.
     pub reasoning_key: Cow<'static, str>,
-    /// The kinds of the calls so far, which decide where their arguments go.
-    calls: Vec<CallKind>,
+    /// The calls so far that are no functions: their kinds decide where their arguments go. A call whose name is late starts after
+    /// one with a higher ordinal.
+    kinds: BTreeMap<CallIndex, CallKind>,
     /// Events of the transcript that were encoded.
     seq: usize,
 }
@@ -81,7 +82,7 @@ impl ChunkEncoder {
             model: None,
             kind: CompletionKind::Chat,
             reasoning_key: "reasoning_content".into(),
-            calls: Vec::new(),
+            kinds: BTreeMap::new(),
             seq: 0,
         }
     }
@@ -218,9 +219,8 @@ impl ChunkEncoder {
         name: &str,
         kind: CallKind,
     ) -> String {
-        let slot = call_index.0 as usize;
-        if slot == self.calls.len() {
-            self.calls.push(kind);
+        if kind != CallKind::Function {
+            self.kinds.insert(call_index, kind);
         }
         if name.is_empty() && id.is_none() {
             // A header without a name says nothing, and after the finish reason it would end the choice.
@@ -244,8 +244,7 @@ impl ChunkEncoder {
     }
 
     fn call_arguments(&self, call_index: CallIndex, text: &str) -> String {
-        let kind = self.calls.get(call_index.0 as usize).copied();
-        let entry = match kind.unwrap_or_default() {
+        let entry = match self.kinds.get(&call_index).copied().unwrap_or_default() {
             CallKind::LegacyFunction => {
                 let call = json!({ "arguments": text });
                 return self.delta("function_call", Json::Value(call));

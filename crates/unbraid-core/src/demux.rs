@@ -107,7 +107,8 @@ impl Demux {
         self.pipeline.abort(error);
     }
 
-    /// Ends one choice. Its further updates are dropped. Nothing happens if it has ended or never appeared.
+    /// Ends one choice: as `cancelled`, and its further updates are dropped, or as `finished` if its finish reason has arrived.
+    /// Nothing happens if it has ended or never appeared.
     ///
     /// # Examples
     ///

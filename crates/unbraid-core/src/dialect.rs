@@ -27,7 +27,7 @@ mod time;
 mod wire_event;
 
 pub(crate) use continuation::{Continuation, Place};
-pub(crate) use fault::{is_error, says_error};
+pub(crate) use fault::{is_error, reported, says_error};
 pub(crate) use identify::{identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
@@ -37,7 +37,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     CompletionKind, Warning,
-    chunk::{CONTENT_PARTS, Element, has_tokens, is_padding, put_field, usage_json},
+    chunk::{CONTENT_PARTS, Element, has_tokens, is_padding, put_field, some_reason, usage_json},
     node::{Node, Value},
 };
 
@@ -74,9 +74,13 @@ pub(crate) fn element<'a>(
         index: index(node)?,
         ..Element::default()
     };
+    let mut logprob = None;
     for (key, value) in fields {
         match &**key {
             "index" | "delta" | "message" | "text" => {}
+            "logprobs" if let Value::Number(raw) = value.value => {
+                logprob = Some(raw).filter(|_| value.clean);
+            }
             "finish_reason" => element.update.finish_reason = finish_reason(value),
             "logprobs" => {
                 element.update.logprobs = value.object_json().filter(|raw| has_tokens(raw));
@@ -89,12 +93,18 @@ pub(crate) fn element<'a>(
                 }
             }
             "usage" => element.update.usage = usage_json(value),
-            "error" => element.update.error = value.is_set().then(|| value.to_json()),
+            "error" => element.update.error = value.has_content().then(|| value.to_json()),
             key_name if value.is_null() || is_padding(key_name) => {}
             _ => put_field(&mut element.update.metadata, key.clone(), value.to_json()),
         }
     }
     read_message(node, &mut element, reasoning_keys);
+    if let (Some(raw), Some(content)) = (logprob, &element.update.content) {
+        // M6: Together sends the number of the delta's only token.
+        let token = serde_json::Value::from(&*content.text);
+        let list = format!(r#"{{"content":[{{"token":{token},"logprob":{raw}}}]}}"#);
+        element.update.logprobs = Some(Cow::Owned(list));
+    }
     if element.has_unexpected_type {
         let message = "content or a delta of an unexpected type was kept as raw JSON";
         element
@@ -141,11 +151,11 @@ pub(crate) fn index(node: &Node<'_>) -> Option<Option<u32>> {
     }
 }
 
-/// The finish reason. An empty string and `null` are absent (F1); any other type is kept as its JSON text (F13).
+/// The finish reason. An empty string and `null`, as a word too, are absent (F1); any other type is kept as its JSON text (F13).
 fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     match &value.value {
         Value::Null => None,
-        Value::String(_) => value.text().filter(|text| !text.is_empty()),
+        Value::String(_) => some_reason(value.text()),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             Some(value.to_json())
         }
@@ -154,7 +164,10 @@ fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
 
 /// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
 fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
-    let present = node.get("delta").filter(|delta| !delta.is_null());
+    // PHP writes an empty object as a list (E22).
+    let is_absent =
+        |delta: &Node<'_>| delta.is_null() || delta.as_array().is_some_and(<[_]>::is_empty);
+    let present = node.get("delta").filter(|delta| !is_absent(delta));
     let delta = present.filter(|delta| delta.as_object().is_some());
     match (delta, present) {
         (Some(delta), _) => openai_chat::delta(delta, element, reasoning_keys),

@@ -42,6 +42,22 @@ impl FinishClass {
             Self::Other => "other",
         }
     }
+
+    /// Whether the answer was cut: by a limit, by a filter, or because the provider failed. Its last call may then lack
+    /// arguments. An unknown word does not count: most of them mean that the answer is complete.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_core::FinishReason;
+    ///
+    /// assert!(FinishReason::from("max_tokens").class().is_cut());
+    /// assert!(!FinishReason::from("tool_use").class().is_cut());
+    /// ```
+    #[must_use]
+    pub fn is_cut(self) -> bool {
+        matches!(self, Self::Length | Self::ContentFilter | Self::Error)
+    }
 }
 
 /// The words of the providers. Each is compared without regard to case: Gemini and Cohere write capitals, and bridges

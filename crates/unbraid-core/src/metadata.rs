@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{BodyFormat, CompletionKind, Dialect, Update, limits::MAX_FIELDS};
+use crate::{BodyFormat, CompletionKind, Dialect, Update, limits::MAX_FIELDS, transcript::is_void};
 
 /// The envelope of a completion, as far as it has arrived.
 ///
@@ -92,7 +92,9 @@ impl Metadata {
         for (key, raw) in update.metadata.iter().filter(|(_, raw)| raw != "null") {
             let known = self.extra.iter_mut().find(|(known, _)| **known == **key);
             if let Some((_, value)) = known {
-                *value = Arc::from(&**raw);
+                if !is_void(raw) || is_void(value) {
+                    *value = Arc::from(&**raw);
+                }
             } else if self.extra.len() < MAX_FIELDS {
                 self.extra.push((Arc::from(&**key), Arc::from(&**raw)));
             }

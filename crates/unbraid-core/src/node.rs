@@ -215,6 +215,22 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The entries of a list, or of what servers send in its place: one entry, or an object with the positions as keys, which
+    /// is empty for an empty list (E22).
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Self> {
+        let is_position =
+            |(key, _): &(Cow<'_, str>, Self)| key.bytes().all(|byte| byte.is_ascii_digit());
+        let (items, fields) = match &self.value {
+            Value::Array(items) => (items.as_slice(), &[][..]),
+            Value::Object(fields) if fields.iter().all(is_position) => (&[][..], fields.as_slice()),
+            Value::Object(_) => (std::slice::from_ref(self), &[][..]),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                (&[][..], &[][..])
+            }
+        };
+        items.iter().chain(fields.iter().map(|(_, value)| value))
+    }
+
     /// The fields of an object, in the order of the text.
     pub(crate) fn as_object(&self) -> Option<&[(Cow<'a, str>, Self)]> {
         match &self.value {
@@ -266,6 +282,14 @@ impl<'a> Node<'a> {
             Value::Object(fields) => !fields.is_empty(),
             Value::Number(raw) => *raw != "0",
             Value::Bool(true) => true,
+        }
+    }
+
+    /// Whether the value is set, and if it is an object, any of its fields: typed servers write each field of an absent one.
+    pub(crate) fn has_content(&self) -> bool {
+        match self.as_object() {
+            Some(fields) => fields.iter().any(|(_, value)| value.has_content()),
+            None => self.is_set(),
         }
     }
 

@@ -153,6 +153,7 @@ impl<S: ChoiceSink> Pipeline<S> {
             };
             count = routed.count;
             if let Err(error) = event {
+                update_reader.abort(&error, &mut |update| router.update(update, sink));
                 router.abort(error, sink);
             }
         }
@@ -197,6 +198,7 @@ impl<S: ChoiceSink> Pipeline<S> {
             && let Some(Err(error)) =
                 update_reader.finish(&mut |update| router.update(update, sink))
         {
+            update_reader.abort(&error, &mut |update| router.update(update, sink));
             router.abort(error, sink);
         }
         if let Some(format) = head.format() {
@@ -223,10 +225,18 @@ impl<S: ChoiceSink> Pipeline<S> {
         router.abort(error, sink);
     }
 
-    /// Ends the choice of a slot for the caller. Later updates of it are dropped. Returns false if the choice had
-    /// ended before.
+    /// Ends the choice of a slot for the caller, as [`Router::cancel`] does. Returns false if the choice had ended before.
     pub fn cancel(&mut self, slot: usize) -> bool {
-        self.router.cancel(slot, &mut self.sink)
+        let Self {
+            update_reader,
+            router,
+            sink,
+            ..
+        } = self;
+        if let Some(choice) = router.index(slot).filter(|_| !router.has_ended(slot)) {
+            update_reader.flush(choice, &mut |update| router.update(update, sink));
+        }
+        router.cancel(slot, sink)
     }
 
     /// Ends a choice as another process has reported it. One that has not appeared opens for that.

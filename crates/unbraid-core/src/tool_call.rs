@@ -221,6 +221,8 @@ pub struct ToolCall {
     pub status: Option<CallStatus>,
     /// Unknown fields of the call, as raw JSON.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
+    /// Whether the server gives no ids, so that none is missing (D15).
+    pub(crate) without_id: bool,
 }
 
 impl From<Verdict> for CallStatus {

@@ -14,7 +14,7 @@ mod write;
 use std::sync::Arc;
 
 pub(crate) use call_entry::{CallEntry, Moment};
-pub(crate) use fields::{Field, Level, raw_pairs};
+pub(crate) use fields::{Field, Level, is_void, raw_pairs};
 pub use gather::{EventFilter, TextKind};
 pub use ready::ReadyCursor;
 use reasons::Reasons;

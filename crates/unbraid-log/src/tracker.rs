@@ -111,10 +111,24 @@ impl<C: ChunkText> Tracker<C> {
                         log,
                     );
                 }
-                Err(error) => self.router.abort(framing_error(error), &mut self.routed),
+                Err(error) => self.abort(framing_error(error)),
             }
             self.write_ends(identity, log);
         }
+    }
+
+    /// Ends the body with an error, after what its dialect has held back.
+    fn abort(&mut self, error: StreamError) {
+        let Self {
+            decoder,
+            router,
+            routed,
+            ..
+        } = self;
+        if router.closed().is_none() {
+            decoder.finish_updates(false, &mut |update| router.update(update, routed));
+        }
+        router.abort(error, routed);
     }
 
     /// Takes the end of the body, or the error that ended it.
@@ -128,9 +142,10 @@ impl<C: ChunkText> Tracker<C> {
             self.finish_frames(identity, log);
         }
         match error {
-            Some(error) => self.router.abort(error, &mut self.routed),
+            Some(error) => self.abort(error),
             None => {
                 let Self {
+                    framer,
                     decoder,
                     router,
                     routed,
@@ -138,11 +153,9 @@ impl<C: ChunkText> Tracker<C> {
                 } = self;
                 if router.closed().is_none() {
                     // What a dialect has held back until here, without an event of its own.
-                    decoder.finish_updates(&mut |update| router.update(update, routed));
+                    decoder.finish_updates(true, &mut |update| router.update(update, routed));
                 }
-                let seen_field = self.framer.seen_field();
-                self.router
-                    .finish(self.framer.bytes(), seen_field, &mut self.routed);
+                router.finish(framer.bytes(), framer.seen_field(), routed);
             }
         }
         self.write_ends(identity, log);
@@ -164,7 +177,7 @@ impl<C: ChunkText> Tracker<C> {
                     })
                 }
                 Some(Err(error)) => {
-                    self.router.abort(framing_error(error), &mut self.routed);
+                    self.abort(framing_error(error));
                     None
                 }
                 None => return,

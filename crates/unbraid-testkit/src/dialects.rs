@@ -224,7 +224,11 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         Some("gemini")
     } else if is_ollama() {
         Some("ollama")
-    } else if converse(kind) || has_converse() || (has("stopReason") && has("output")) {
+    } else if converse(kind)
+        || has_converse()
+        || (has("stopReason") && has("output"))
+        || bedrock::is_body(value)
+    {
         Some("bedrock")
     } else {
         None
@@ -308,5 +312,13 @@ pub(crate) fn is_set(value: &Value) -> bool {
         Value::Object(fields) => !fields.is_empty(),
         Value::Bool(value) => *value,
         Value::Number(_) => value.as_u64() != Some(0),
+    }
+}
+
+/// Gateways that serialize every field send null, false, `""` or an object of these in place of an error (X3).
+pub(crate) fn is_present(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(is_present),
+        value => is_set(value),
     }
 }

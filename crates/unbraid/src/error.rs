@@ -91,9 +91,10 @@ impl fmt::Debug for JsonError {
 
 impl std::error::Error for JsonError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The text of the kind is part of this error's.
         match &self.kind {
-            JsonErrorKind::Choice(error) => Some(error),
-            kind => Some(kind),
+            JsonErrorKind::Choice(error) => error.source(),
+            kind => kind.source(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod discarded;
 mod drain;
 mod ends;
 mod error_with_choices;
+mod event_order;
 mod faults;
 mod flat_failures;
 mod gathered_reads;

@@ -46,6 +46,7 @@ use crate::blocking::yield_once;
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "streams do nothing unless polled"]
 pub struct Updates {
     inner: JoinedSurrogates<Decoded>,
     done: bool,
@@ -57,9 +58,13 @@ impl Updates {
     /// Decodes a stream of byte chunks into flat updates, one after another, each with its choice index.
     ///
     /// Nothing is kept, and nothing is checked beyond the format: no choice has an end here, and an error that the server
-    /// reports is an [`Update`] with its `error` set. The texts can be concatenated as they are: a character that the server
-    /// cut in two is part of the later update. The first `Err` is the last item: [`StreamError::Transport`] for an error of the
-    /// source, which is kept as it is if it is a [`StreamError`] itself.
+    /// reports is an [`Update`] with its `error` set. The texts of deltas can be concatenated as they are: a character that the
+    /// server cut in two is part of the later update. A message in place of deltas
+    /// ([`is_full_message`](Update::is_full_message)) is as it was sent.
+    ///
+    /// The stream ends with the update that has [`done`](Update::done) set, although the connection may stay open (S25), unless
+    /// the configuration asks for [`usage_after_done`](Config::usage_after_done). The first `Err` is the last item:
+    /// [`StreamError::Transport`] for an error of the source, which is kept as it is if it is a [`StreamError`] itself.
     ///
     /// # Examples
     ///

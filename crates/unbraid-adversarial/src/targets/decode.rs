@@ -101,7 +101,7 @@ fn compare_demux(events: &[&[u8]], options: Config) {
         decoded.unwrap_or_else(|error| expected.abort(error));
         offset += event.len() as u64;
     }
-    reference.finish_updates(&mut |update| expected.feed_update(update));
+    reference.finish_updates(true, &mut |update| expected.feed_update(update));
     actual.finish();
     expected.finish();
     if actual.choices().next().is_some() {

@@ -97,8 +97,8 @@ pub fn compare_paths(body: &[u8], config: &Config) -> Vec<bool> {
         hits.push(decoder.template_hits() > before);
     }
     let [mut actual, mut expected] = [Vec::new(), Vec::new()];
-    decoder.finish_updates(&mut |update| actual.push(owned(update)));
-    reference.finish_updates(&mut |update| expected.push(owned(update)));
+    decoder.finish_updates(true, &mut |update| actual.push(owned(update)));
+    reference.finish_updates(true, &mut |update| expected.push(owned(update)));
     assert_eq!(actual, expected, "at the end");
     hits
 }
@@ -124,7 +124,7 @@ pub fn compare_demux(body: &[u8], seed: u64, config: &Config) {
             expected.abort(error);
         }
     }
-    reference.finish_updates(&mut |update| expected.feed_update(update));
+    reference.finish_updates(true, &mut |update| expected.feed_update(update));
     expected.finish();
     let mut lines = Vec::new();
     while let Some(event) = expected.next_event() {

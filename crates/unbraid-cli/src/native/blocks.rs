@@ -116,15 +116,11 @@ fn push_object(blocks: &mut Vec<Block>, list: List, entry: String, rules: &Block
     }
 }
 
-/// Adds a citation to the last text.
+/// Adds a citation to the last text, or to the next one if anything stands between: a block may begin with its citations.
 fn push_citation(blocks: &mut Vec<Block>, entry: String) {
-    let last = blocks.iter_mut().rev().find_map(|block| match block {
-        Block::Text { citations, .. } => Some(citations),
-        _ => None,
-    });
-    match last {
-        Some(citations) => citations.push(entry),
-        None => blocks.push(Block::Text {
+    match blocks.last_mut() {
+        Some(Block::Text { citations, .. }) => citations.push(entry),
+        _ => blocks.push(Block::Text {
             text: String::new(),
             citations: vec![entry],
         }),
@@ -240,6 +236,26 @@ mod tests {
             text: text.to_owned(),
             citations: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_citation_is_in_the_block_in_which_it_came() {
+        let cited = |text: &str, citations: &[&str]| Block::Text {
+            text: text.to_owned(),
+            citations: citations.iter().map(|entry| (*entry).to_owned()).collect(),
+        };
+        let mut blocks = vec![text("I search.")];
+        push_citation(&mut blocks, "1".to_owned());
+        blocks.push(Block::Call(0));
+        push_citation(&mut blocks, "2".to_owned());
+        push_text(&mut blocks, "Found.");
+        push_citation(&mut blocks, "3".to_owned());
+        let expected = [
+            cited("I search.", &["1"]),
+            Block::Call(0),
+            cited("Found.", &["2", "3"]),
+        ];
+        assert_eq!(blocks, expected);
     }
 
     #[test]

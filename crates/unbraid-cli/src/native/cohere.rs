@@ -56,7 +56,8 @@ pub(super) fn response(answer: Answer<'_>) -> String {
     if let Some(usage) = answer.usage() {
         response = response.raw("usage", &usage);
     }
-    response.finish()
+    let response = response.fields(choice.extra());
+    response.fields(&metadata.extra).finish()
 }
 
 /// The contents. The plan is reasoning, too, but has a field of its own.

@@ -26,8 +26,17 @@ pub(super) fn response(answer: Answer<'_>) -> Result<String, NativeError> {
         .optional("thinking", thinking)
         .list("tool_calls", &calls(choice, &message)?);
     let images = message.extra.iter().filter(|(name, _)| &**name == "images");
-    fields = images.fold(fields, |fields, (_, list)| fields.raw("images", list));
-    let fields = fields.finish();
+    fields = images.fold(fields, |fields, (_, list)| match &*json::entries(list) {
+        // What `/api/generate` generates is one image.
+        [image] if !is_chat => fields.raw("image", image),
+        _ => fields.raw("images", list),
+    });
+    let more = message.extra.iter();
+    let more: Vec<_> = more
+        .filter(|(name, _)| &**name != "images")
+        .cloned()
+        .collect();
+    let fields = fields.fields(&more).finish();
     let created = metadata.created.map(rfc3339);
     let mut line = Object::default()
         .optional("model", metadata.model.as_deref())

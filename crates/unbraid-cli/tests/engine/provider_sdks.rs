@@ -18,7 +18,43 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 73] = [
+const DIFFERENT: [(&str, &str); 83] = [
+    (
+        "cohere/gateway-a11-content-in-the-start",
+        "content in the start is lost, and two messages become one",
+    ),
+    (
+        "cohere/gateway-a11-spliced-retry",
+        "two messages become one",
+    ),
+    (
+        "gemini/gemini-fields-beside-the-candidates",
+        "chunks inside a response are not unwrapped",
+    ),
+    (
+        "ollama/ollama-generated-image",
+        "the chat method needs a message",
+    ),
+    (
+        "responses/gateway-a11-begins-anew",
+        "two responses become one",
+    ),
+    (
+        "responses/gateway-a11-spliced-retry",
+        "two responses become one",
+    ),
+    (
+        "responses/gateway-p10-fewer-items-at-the-end",
+        "an item that is only in the final output",
+    ),
+    (
+        "responses/gateway-p29-one-index-for-all-items",
+        "the second message at an index is lost",
+    ),
+    (
+        "responses/openai-p24-resumed-in-a-later-part",
+        "text that arrives only as a whole is not read",
+    ),
     (
         "gemini/gateway-g06-content-beside-empty-text-cut",
         "an event that is cut is raised",
@@ -226,6 +262,10 @@ const DIFFERENT: [(&str, &str); 73] = [
     (
         "responses/gateway-p10-partial-final-output",
         "an item that is only in the final output",
+    ),
+    (
+        "responses/openrouter-p30-other-names",
+        "unknown events are ignored, the last one among them",
     ),
     (
         "responses/vllm-p10-other-call-ids-at-the-end",

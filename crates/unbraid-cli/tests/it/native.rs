@@ -221,6 +221,27 @@ fn responses_have_no_native_form_and_chats_are_their_own() {
 }
 
 #[test]
+fn a_generated_image_of_ollama_stands_outside_a_list() {
+    let fixture = Fixture::named("ollama/ollama-generated-image");
+    let native = run_fixture("collect --native", &fixture).json();
+    assert_eq!(native["image"], "aW1n");
+    assert_eq!(native.get("images"), None);
+}
+
+#[test]
+fn a_citation_before_its_text_is_in_the_same_block() {
+    let fixture = Fixture::named("anthropic/anthropic-a22-citation-before-its-text");
+    let native = run_fixture("collect --native", &fixture).json();
+    let content = native["content"].as_array().unwrap();
+    let cited: Vec<bool> = content
+        .iter()
+        .map(|block| block.get("citations").is_some())
+        .collect();
+    assert_eq!(cited, [false, false, true], "{native:#}");
+    assert_eq!(content[2]["text"], "Found.");
+}
+
+#[test]
 fn an_anthropic_message_has_its_blocks_in_their_order() {
     let name = "anthropic/anthropic-a02-a05-a15-thinking-text-call";
     let native = run_fixture("collect --native", &Fixture::named(name)).json();

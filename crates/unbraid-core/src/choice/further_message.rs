@@ -15,8 +15,10 @@ use crate::{
 pub(super) struct SoFar {
     /// In the order of `TEXTS`.
     texts: [String; 3],
-    /// The arguments of each call, until a message opens another call.
-    arguments: Option<Vec<String>>,
+    /// The arguments of each call; those of a call that was opened since are missing.
+    arguments: Vec<String>,
+    /// How many records the transcript had when they were read.
+    records: usize,
 }
 
 impl SoFar {
@@ -106,18 +108,17 @@ impl ChoiceMachine {
             return false;
         }
         let calls = transcript.calls();
-        let known = so_far.arguments.take();
-        let mut arguments = known.unwrap_or_else(|| transcript.arguments());
-        let (mut repeats, mut opens) = (false, false);
+        if so_far.arguments.len() < calls.len() {
+            so_far.records = transcript.add_arguments(so_far.records, &mut so_far.arguments);
+        }
+        let arguments = &mut so_far.arguments;
+        let mut repeats = false;
         let mut read = |slot: Option<usize>, fragment: &mut Option<Fragment<'_>>| {
-            let known = slot.and_then(|slot| arguments.get_mut(slot));
-            let Some(known) = known else {
-                opens = true;
-                return;
-            };
-            if let Some(fragment) = fragment {
+            let slot = slot.unwrap_or(usize::MAX);
+            let known = arguments.get_mut(slot).zip(calls.get(slot));
+            if let (Some((known, call)), Some(fragment)) = (known, fragment) {
                 repeats |= strip(known, fragment);
-                known.push_str(&fragment.text);
+                known.push_str(&join_halves(&mut call.high.clone(), fragment).0);
             }
         };
         for entry in &mut new.tool_calls {
@@ -131,7 +132,6 @@ impl ChoiceMachine {
                 &mut new.function_arguments,
             );
         }
-        so_far.arguments = (!opens).then_some(arguments);
         repeats
     }
 }
@@ -140,7 +140,8 @@ fn of_transcript(transcript: &Transcript) -> Box<SoFar> {
     let message = transcript.message();
     Box::new(SoFar {
         texts: [message.reasoning, message.content, message.refusal],
-        arguments: None,
+        arguments: Vec::new(),
+        records: 0,
     })
 }
 

@@ -6,7 +6,7 @@ use super::{
     DecodePath, Decoder, Emitter, ProviderEvent, Template, event::error_json, templates::TextTarget,
 };
 use crate::{
-    BodyFormat, Dialect, Update, Warning,
+    BodyFormat, ChoiceIndex, Dialect, Update, Warning,
     chunk::Chunk,
     dialect::{self, DialectReader, Output, WireEvent},
     frame::{Frame, FrameKind},
@@ -178,6 +178,9 @@ impl Decoder {
         {
             output.warn("D6", "a value of another format was skipped");
         }
+        if output.malformed.is_some() {
+            self.end_in_dialect(true, emitter);
+        }
         self.learn_event(&event, emitter.event_name, &output);
         self.emit_output(output, emitter);
         true
@@ -341,17 +344,31 @@ impl Decoder {
         let node = node.and_then(|text| node::read(text.trim(), self.max_depth).ok());
         node.is_some_and(|node| {
             let value = node.as_array().and_then(<[_]>::first).unwrap_or(&node);
-            value.get("error").is_some_and(Node::is_set)
+            dialect::reported(value).is_some()
         })
     }
 
     /// The end of the body, or of a connection that was lost: emits what the dialect has held back, as one more event.
     pub(crate) fn finish(&mut self, is_complete: bool, sink: &mut dyn UpdateSink) -> bool {
+        self.emit_closing(sink, |reader, output| reader.finish(is_complete, output))
+    }
+
+    /// The caller cancels a choice: emits what the dialect has held back of it, as one more event.
+    pub(crate) fn flush(&mut self, choice: ChoiceIndex, sink: &mut dyn UpdateSink) {
+        self.emit_closing(sink, |reader, output| reader.flush(choice.0, output));
+    }
+
+    /// Emits what a dialect reports without a value; false if that is nothing.
+    fn emit_closing(
+        &mut self,
+        sink: &mut dyn UpdateSink,
+        report: impl FnOnce(&mut dyn DialectReader, &mut Output<'_>),
+    ) -> bool {
         let DialectState::Other { reader, .. } = &mut self.dialect else {
             return false;
         };
         let mut output = Output::default();
-        reader.finish(is_complete, &mut output);
+        report(&mut **reader, &mut output);
         let mut emitter = Emitter::new(self.events, sink);
         self.emit_output(output, &mut emitter);
         let has_update = emitter.held.is_some();
@@ -368,10 +385,10 @@ impl Decoder {
         self.cut_in_dialect(&String::from_utf8_lossy(data));
     }
 
-    /// Emits what the dialect has held back until the end of the body.
+    /// Emits what the dialect has held back until the end of the body, or of a connection that was lost.
     #[doc(hidden)]
-    pub fn finish_updates(&mut self, sink: &mut dyn FnMut(&Update<'_>)) {
-        self.finish(true, &mut Updates(sink));
+    pub fn finish_updates(&mut self, is_complete: bool, sink: &mut dyn FnMut(&Update<'_>)) {
+        self.finish(is_complete, &mut Updates(sink));
     }
 
     /// Passes the updates of a dialect on, within the limits of an event.

@@ -106,7 +106,7 @@ impl Decoder {
         if is_done_mark(trimmed) {
             self.warn_of_bare_json(emitter);
             if text != "[DONE]" {
-                emitter.warn("S8", "[DONE] in quotes or white space");
+                emitter.warn("S8", "an end mark that is not exactly [DONE]");
             }
             // What the dialect has held back belongs before the end mark, which ends every choice.
             self.end_in_dialect(false, emitter);
@@ -176,6 +176,9 @@ impl Decoder {
         let items = node
             .as_array()
             .unwrap_or_else(|| std::slice::from_ref(node));
+        if items.iter().any(|item| item.as_object().is_none()) {
+            emitter.warn("X13", "JSON that is not an object was skipped");
+        }
         for item in items {
             // Checked for each entry, because a list of a million empty objects fits into one event.
             if emitter.is_full() {
@@ -201,9 +204,14 @@ impl Decoder {
         }
         self.end_in_dialect(true, emitter);
         emitter.is_chunk = true;
-        let text = text.trim();
+        let is_value = |text: &str| node::read(text, self.max_depth).is_ok();
         // Asked first: the JSON of an error may itself contain line breaks.
-        let is_one_value = node::read(text, self.max_depth).is_ok();
+        let mut text = text.trim();
+        let mut is_one_value = is_value(text);
+        if !is_one_value && let Some(before) = before_marks(text) {
+            text = before;
+            is_one_value = is_value(text);
+        }
         let last_line = match text.rsplit_once('\n').filter(|_| !is_one_value) {
             Some((before, last_line)) => {
                 // S32: the server wrote half a frame, and then the error on a line of its own.
@@ -222,9 +230,24 @@ impl Decoder {
     }
 }
 
-/// Whether data is the end mark, which some servers put in quotes (S8).
-fn is_done_mark(trimmed: &str) -> bool {
-    trimmed.trim_matches('"') == "[DONE]"
+/// The text before the end marks and keep-alives that are its last lines, because no blank line separated them (S10); `None` if
+/// there are none, or nothing else.
+fn before_marks(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some((before, line)) = rest.rsplit_once('\n')
+        && (is_done_mark(line.trim()) || is_keep_alive(line.trim()))
+    {
+        rest = before.trim_end();
+    }
+    (rest.len() < text.len() && !rest.is_empty()).then_some(rest)
+}
+
+/// Whether data is the end mark, which some servers put in quotes (S8), or after a second field name (S27).
+pub(super) fn is_done_mark(trimmed: &str) -> bool {
+    let data = trimmed
+        .strip_prefix("data:")
+        .map_or(trimmed, str::trim_start);
+    data.trim_matches('"') == "[DONE]"
 }
 
 /// Whether data only keeps the connection open.

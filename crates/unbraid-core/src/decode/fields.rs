@@ -14,8 +14,8 @@ use serde::Deserialize;
 use crate::{
     CompletionKind, Fragment, ToolCallUpdate,
     chunk::{
-        Chunk, Element, Pairs, ReasoningOrigin, has_fields, is_padding, is_padding_of_p, non_empty,
-        number_calls, some_text, usage_json,
+        Chunk, Element, Pairs, ReasoningOrigin, has_fields, is_call_field, is_padding,
+        is_padding_of_p, non_empty, number_calls, some_reason, some_text, usage_json,
     },
     dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
@@ -153,7 +153,7 @@ fn usage_inside<'a>(raw: &Cow<'a, str>) -> Result<Option<Cow<'a, str>>, Fallback
     }
     let node = node::read(raw, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
     // Only the lenient decoder knows errors.
-    if node.get("error").is_some_and(node::Node::is_set) {
+    if node.get("error").is_some_and(node::Node::has_content) {
         return Err(Fallback);
     }
     let usage = node.get("usage").and_then(usage_json);
@@ -246,6 +246,19 @@ impl<'a> FieldVisitor<'a> for Chunk<'a> {
     }
 
     fn finish(&mut self) -> Result<(), Fallback> {
+        // Beside choices these are ordinary fields. Without any, they may say that the value is an error (X7, X8).
+        const NAMES: [&str; 6] = [
+            "error_code",
+            "error_msg",
+            "errors",
+            "status",
+            "statusCode",
+            "status_code",
+        ];
+        let may_be_error = |(key, _): &(Cow<'a, str>, _)| NAMES.contains(&&**key);
+        if self.elements.is_empty() && self.extra.iter().any(may_be_error) {
+            return Err(Fallback);
+        }
         // U6: usage in the envelope takes precedence, wherever it is.
         self.usage = self.usage.take().or_else(|| self.inner_usage.take());
         Ok(())
@@ -288,7 +301,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
                     self.update.kind = CompletionKind::Text;
                 }
             }
-            "finish_reason" => self.update.finish_reason = non_empty(value.text()?),
+            "finish_reason" => self.update.finish_reason = some_reason(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
             "usage" => self.update.usage = value.raw_object()?.filter(|raw| has_fields(raw)),
             "message" => self.message = value.some_raw()?.or_else(|| self.message.take()),
@@ -419,6 +432,26 @@ impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
 struct FunctionFields<'a> {
     name: Option<Fragment<'a>>,
     arguments: Option<Fragment<'a>>,
+    /// Unknown fields, which become fields of the call.
+    extra: Pairs<'a>,
+}
+
+impl<'a> FunctionFields<'a> {
+    /// Moves the fields to their call. What counts if the call has unknown fields of its own, or two functions, is decided by the
+    /// lenient decoder. A function is known by its name or arguments, so one with neither keeps no unknown fields here.
+    fn move_to(self, call: &mut ToolCallUpdate<'a>) -> Result<(), Fallback> {
+        let is_known = self.name.is_some() || self.arguments.is_some();
+        let is_repeated = call.name.is_some() || call.arguments.is_some();
+        match (call.extra.is_empty(), self.extra.is_empty()) {
+            (true, true) => {}
+            (false, true) if !is_repeated => {}
+            (true, false) if is_known => call.extra = self.extra,
+            _ => return Err(Fallback),
+        }
+        call.name = self.name;
+        call.arguments = self.arguments;
+        Ok(())
+    }
 }
 
 impl<'a> FieldVisitor<'a> for FunctionFields<'a> {
@@ -430,7 +463,8 @@ impl<'a> FieldVisitor<'a> for FunctionFields<'a> {
         match &*key {
             "name" => self.name = value.fragment()?,
             "arguments" => self.arguments = value.fragment()?,
-            _ => drop(value.raw()?),
+            key if is_call_field(key) => drop(value.raw()?),
+            _ => keep_unknown(&mut self.extra, key, value)?,
         }
         Ok(())
     }
@@ -449,8 +483,7 @@ impl<'a> FieldVisitor<'a> for ToolCallUpdate<'a> {
             "function" => {
                 let mut function = FunctionFields::default();
                 let _is_null = !value.object(&mut function)?;
-                self.name = function.name;
-                self.arguments = function.arguments;
+                function.move_to(self)?;
             }
             "custom" => value.null_only()?,
             _ => keep_unknown(&mut self.extra, key, value)?,

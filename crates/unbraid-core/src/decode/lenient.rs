@@ -9,7 +9,7 @@ use crate::{
     chunk::{Chunk, is_padding, is_padding_of_p, put_field, usage_json},
     dialect::{self, WireEvent},
     limits::MAX_ENTRIES,
-    node::{Node, Value},
+    node::Node,
 };
 
 /// The chunk in a JSON value of an event with this name. Missing and unusable fields stay empty.
@@ -79,23 +79,17 @@ fn choices<'a>(
     event_index: u64,
     reasoning_keys: &[Arc<str>],
 ) {
-    let elements = match &value.value {
-        Value::Array(elements) => elements.as_slice(),
-        Value::Object(_) => std::slice::from_ref(value),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &[],
-    };
     // The last of two `choices` keys counts (E26).
     chunk.elements.clear();
-    if elements.len() > MAX_ENTRIES {
-        let message = format!(
-            "{} entries in one chunk; those beyond {MAX_ENTRIES} were skipped",
-            elements.len()
-        );
+    let count = value.entries().count();
+    if count > MAX_ENTRIES {
+        let message =
+            format!("{count} entries in one chunk; those beyond {MAX_ENTRIES} were skipped");
         chunk
             .warnings
             .push(Warning::new("E11", event_index, message));
     }
-    for node in elements.iter().take(MAX_ENTRIES) {
+    for node in value.entries().take(MAX_ENTRIES) {
         match dialect::element(node, event_index, reasoning_keys) {
             Some(element) => chunk.elements.push(element),
             // Only this entry is dropped; its siblings stay.
@@ -115,7 +109,7 @@ fn reported_error<'a>(
     name: Option<&[u8]>,
     chunk: &Chunk<'a>,
 ) -> Option<Cow<'a, str>> {
-    if let Some(error) = node.get("error").filter(|error| error.is_set()) {
+    if let Some(error) = node.get("error").filter(|error| error.has_content()) {
         return Some(if chunk.elements.is_empty() {
             node.to_json()
         } else {
@@ -124,7 +118,7 @@ fn reported_error<'a>(
     }
     // Why Groq has stopped early, beside a usual chunk.
     let groq = node.get("x_groq").and_then(|groq| groq.get("error"));
-    if let Some(error) = groq.filter(|error| error.is_set()) {
+    if let Some(error) = groq.filter(|error| error.has_content()) {
         return Some(error.to_json());
     }
     // Beside choices, these names may be ordinary unknown fields.

@@ -1,6 +1,6 @@
 //! Repairs what servers and proxies do to a whole event: fused frames, missing blank lines, cut ends.
 
-use super::{Decoder, Emitter};
+use super::{Decoder, Emitter, event::is_done_mark};
 use crate::{limits::MAX_ENTRIES, node};
 
 impl Decoder {
@@ -92,7 +92,7 @@ impl Decoder {
         let line = line.trim();
         line.is_empty()
             || line.starts_with(':')
-            || line.trim_matches('"') == "[DONE]"
+            || is_done_mark(line)
             || line == "ping"
             || node::read(line, self.max_depth).is_ok()
     }
@@ -115,12 +115,18 @@ impl Decoder {
             if rest.is_empty() {
                 break;
             }
+            // S27: the next frame follows without a line end.
+            if let Some(frame) = rest.strip_prefix("data:").map(str::trim_start)
+                && frame.starts_with('{')
+            {
+                rest = frame;
+            }
         }
         // Without a value nothing was emitted, and the caller may try something else with the whole text.
         if count == 0 {
             return None;
         }
-        if rest.trim_matches('"') == "[DONE]" {
+        if is_done_mark(rest) {
             emitter.done = true;
             emitter.is_chunk = true;
         }
@@ -130,7 +136,7 @@ impl Decoder {
 
 /// Finds a frame that begins inside another one. Returns the length of the text before it, and the frame's data.
 fn split_at_fused(text: &str) -> Option<(usize, &str)> {
-    // From the back: only the last frame can be complete, because each of the others was cut by the next.
+    // From the back: the frames before the last one were cut by the next. Complete ones were read before.
     let offset = text.rfind("data: {").or_else(|| text.rfind("data:{"))?;
     let rest = text.get(offset..)?;
     Some((offset, rest.strip_prefix("data:")?))

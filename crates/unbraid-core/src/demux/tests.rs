@@ -54,6 +54,22 @@ fn calls(entries: &str) -> String {
 
 const DONE: &str = "data: [DONE]\n\n";
 
+/// With a copy of the arguments for each message, this would copy 400 GB.
+#[test]
+fn e21_messages_that_name_no_call_do_not_copy_the_arguments() {
+    let message = |entry: &str| chunk(&format!("\"message\":{{\"tool_calls\":[{entry}]}}"));
+    let arguments = "x".repeat(8 << 20);
+    let mut demux = Demux::new(Config::default());
+    let function = format!("\"function\":{{\"name\":\"f\",\"arguments\":\"{arguments}\"}}");
+    demux.feed(message(&format!("{{\"index\":0,\"id\":\"a\",{function}}}")).as_bytes());
+    let empty = message("{\"index\":7}").repeat(1_000);
+    (0..50).for_each(|_| demux.feed(empty.as_bytes()));
+    demux.feed(message("{\"index\":0,\"function\":{\"arguments\":\"y\"}}").as_bytes());
+    let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+    assert_eq!(message.tool_calls.len(), 1);
+    assert!(message.tool_calls[0].arguments == arguments + "y");
+}
+
 #[test]
 fn e21_a_full_message_counts_beside_its_log_probabilities() {
     let logprobs = "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-1}]}";

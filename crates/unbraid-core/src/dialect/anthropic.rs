@@ -134,13 +134,10 @@ impl Anthropic {
             let id = text(message, "id").filter(|_| !has_ended);
             let is_same = id.is_some() && self.id.as_deref() == id.as_deref();
             if self.has_content && !is_same {
-                return self.second_message(output);
+                return output.second_message();
             }
             self.begun_to = self.last_index;
-            return output.warn(
-                "A11",
-                "the message was started twice; the first start counts",
-            );
+            return output.second_start();
         }
         self.has_started = true;
         self.has_head = true;
@@ -164,11 +161,6 @@ impl Anthropic {
         self.needs_end_mark = is_late || blocks.is_empty();
         self.early_reason = self.stop_fields(message, output);
         self.usage(message, output);
-    }
-
-    /// A retry that was spliced into the stream is another answer (A11).
-    fn second_message(&self, output: &mut Output<'_>) {
-        output.malformed = Some("a second message begins inside the first one");
     }
 
     fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {

@@ -20,6 +20,10 @@ const CHOICE: u32 = 0;
 #[derive(Default)]
 pub(crate) struct Bedrock {
     has_started: bool,
+    /// Whether the start of the message was read.
+    has_head: bool,
+    /// Whether a block has followed, so that another start is not a repetition (A11).
+    has_content: bool,
     blocks: Blocks,
     calls: Calls,
     /// The state of a model's own format (B10).
@@ -35,6 +39,10 @@ impl DialectReader for Bedrock {
         }
         if node.get("output").is_some() && node.get("stopReason").is_some() {
             self.body(node, output);
+            return true;
+        }
+        if event.name.is_none() && !self.has_started && invoke::is_of_model(node) {
+            self.invoked.decoded(node, output);
             return true;
         }
         // As the name of a message or event, or as the only key of a line (B16).
@@ -73,10 +81,7 @@ impl Bedrock {
     /// Reads an event of ConverseStream; false if it has another name.
     fn event<'a>(&mut self, name: &str, payload: &Node<'a>, output: &mut Output<'a>) -> bool {
         match name {
-            "messageStart" => {
-                self.has_started = true;
-                output.choice(CHOICE).role = text(payload, "role");
-            }
+            "messageStart" => self.message_start(payload, output),
             "contentBlockStart" => self.block_start(payload, output),
             "contentBlockDelta" => self.block_delta(payload, output),
             "contentBlockStop" => {
@@ -104,7 +109,21 @@ impl Bedrock {
         own.or_else(|| self.blocks.latest()).unwrap_or_default()
     }
 
+    /// The start of the message, which has no id: after content it is that of another one, and before it a repetition (A11).
+    fn message_start<'a>(&mut self, payload: &Node<'a>, output: &mut Output<'a>) {
+        self.has_started = true;
+        match (
+            std::mem::replace(&mut self.has_head, true),
+            self.has_content,
+        ) {
+            (false, _) => output.choice(CHOICE).role = text(payload, "role"),
+            (true, false) => output.second_start(),
+            (true, true) => output.second_message(),
+        }
+    }
+
     fn ensure_started(&mut self, output: &mut Output<'_>) {
+        self.has_content = true;
         if !std::mem::replace(&mut self.has_started, true) {
             output.choice(CHOICE);
         }

@@ -207,3 +207,43 @@ impl Call {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{CallStatus, ChoiceIndex, Config, Demux};
+
+    #[test]
+    fn d14_a_fragment_of_arguments_that_is_an_object_is_its_text() {
+        let streams: [&[&str]; 3] = [
+            &[
+                r#"{"type":"message_start","message":{"id":"m","role":"assistant"}}"#,
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#,
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":{"a": 1}}}"#,
+                r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
+            ],
+            &[
+                r#"{"type":"message-start","id":"m","delta":{"message":{"role":"assistant"}}}"#,
+                r#"{"type":"tool-call-start","index":0,"delta":{"message":{"tool_calls":{"id":"t","type":"function","function":{"name":"f","arguments":""}}}}}"#,
+                r#"{"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":{"a": 1}}}}}}"#,
+                r#"{"type":"message-end","delta":{"finish_reason":"TOOL_CALL"}}"#,
+            ],
+            &[
+                r#"{"type":"response.created","response":{"id":"r"}}"#,
+                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"i","call_id":"t","name":"f","arguments":""}}"#,
+                r#"{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"i","delta":{"a": 1}}"#,
+                r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#,
+            ],
+        ];
+        for events in streams {
+            let mut demux = Demux::new(Config::default());
+            for event in events {
+                demux.feed(format!("data: {event}\n\n").as_bytes());
+            }
+            demux.finish();
+            let choice = demux.choice(ChoiceIndex(0)).unwrap();
+            let call = &choice.message().tool_calls[0];
+            assert_eq!(call.arguments, "{\"a\":1}", "{events:?}");
+            assert_eq!(call.status, Some(CallStatus::Complete), "{events:?}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::{
     calls::{Call, Calls},
+    fault::reported,
     object::Object,
     reader::{
         DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     Fragment, ToolCallUpdate,
     chunk::CONTENT_PARTS,
-    limits::{MAX_ENTRIES, MAX_EVENT_BYTES},
+    limits::{MAX_ENTRIES, MAX_EVENT_BYTES, MAX_NAME_BYTES},
     node::Node,
 };
 
@@ -22,6 +23,11 @@ const CHOICE: u32 = 0;
 #[derive(Default)]
 pub(crate) struct Cohere {
     has_started: bool,
+    /// Whether the start of the message was read, and its id.
+    has_head: bool,
+    id: Option<String>,
+    /// Whether anything of the message has arrived, so that another start is not a repetition (A11).
+    has_content: bool,
     calls: Calls,
     /// The calls by their index, which contents do not share (H02).
     open: Vec<(i64, Call)>,
@@ -37,12 +43,7 @@ impl DialectReader for Cohere {
         let delta = node.get("delta");
         let message = delta.and_then(|delta| delta.get("message"));
         match (kind, message) {
-            ("message-start", message) => {
-                self.start(text(node, "id"), message, output);
-                if let Some(message) = message {
-                    self.message(message, output);
-                }
-            }
+            ("message-start", message) => self.message_start(node, message, output),
             ("content-start" | "content-delta", Some(message)) => {
                 self.ensure_started(output);
                 self.contents(message, output);
@@ -77,6 +78,7 @@ impl DialectReader for Cohere {
             | ("tool-call-start" | "tool-call-delta" | "citation-start", None) => {}
             ("message-end", _) => {
                 self.ensure_started(output);
+                self.end_fields(node, delta, output);
                 self.end(delta.unwrap_or(node), output);
             }
             _ => return self.other(node, output),
@@ -90,8 +92,12 @@ impl DialectReader for Cohere {
         super::fault::is_error(event) || (!has_text("type") && has_text("message"))
     }
 
-    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+    fn flush(&mut self, _: u32, output: &mut Output<'_>) {
         self.report_plan(output);
+    }
+
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+        self.flush(CHOICE, output);
     }
 }
 
@@ -108,6 +114,7 @@ impl Cohere {
             self.start(text(node, "id"), Some(message), output);
             self.message(message, output);
             self.logprobs(node, output);
+            self.end_fields(node, None, output);
             self.end(node, output);
             return true;
         }
@@ -116,6 +123,29 @@ impl Cohere {
             super::keep_unknown(CHOICE, node, output);
         }
         is_unknown
+    }
+
+    fn message_start<'a>(
+        &mut self,
+        node: &Node<'a>,
+        message: Option<&Node<'a>>,
+        output: &mut Output<'a>,
+    ) {
+        let id = text(node, "id");
+        if self.has_head {
+            let is_same = id.is_some() && self.id.as_deref() == id.as_deref();
+            return match self.has_content && !is_same {
+                true => output.second_message(),
+                false => output.second_start(),
+            };
+        }
+        self.has_head = true;
+        let own = id.as_deref().filter(|id| id.len() <= MAX_NAME_BYTES);
+        self.id = own.map(str::to_owned);
+        self.start(id, message, output);
+        if let Some(message) = message {
+            self.message(message, output);
+        }
     }
 
     fn start<'a>(
@@ -132,6 +162,7 @@ impl Cohere {
 
     /// Opens the choice of a stream whose start is missing.
     fn ensure_started(&mut self, output: &mut Output<'_>) {
+        self.has_content = true;
         if !std::mem::replace(&mut self.has_started, true) {
             output.choice(CHOICE);
         }
@@ -148,6 +179,10 @@ impl Cohere {
         for citation in entries(message.get("citations")) {
             output.entry(CHOICE, "annotations", &raw(citation));
         }
+        let is_set = |key: &str| message.get(key).is_some_and(Node::is_set);
+        self.has_content |= ["content", "tool_plan", "tool_calls", "citations"]
+            .into_iter()
+            .any(is_set);
         const KNOWN: [&str; 5] = ["role", "content", "tool_plan", "tool_calls", "citations"];
         for (key, value) in other_fields(message, &KNOWN) {
             output.message_field(CHOICE, key, value);
@@ -227,7 +262,7 @@ impl Cohere {
         }
         let mut open = self.open.iter_mut().rev();
         if let Some((_, call)) = open.find(|(known, _)| *known == index) {
-            call.append(CHOICE, fragment(function, "arguments"), output);
+            call.append(CHOICE, arguments_of(function.get("arguments")), output);
         }
     }
 
@@ -237,6 +272,28 @@ impl Cohere {
         }
     }
 
+    /// Keeps the fields of the last event and of its delta that are not read. Those of a body stand together.
+    fn end_fields<'a>(
+        &mut self,
+        node: &Node<'a>,
+        delta: Option<&Node<'a>>,
+        output: &mut Output<'a>,
+    ) {
+        const KNOWN: [&str; 9] = [
+            "type",
+            "id",
+            "index",
+            "delta",
+            "message",
+            "logprobs",
+            "finish_reason",
+            "usage",
+            "error",
+        ];
+        let of_both = [Some(node), delta].into_iter().flatten();
+        output.stream_fields(of_both.flat_map(|node| other_fields(node, &KNOWN)));
+    }
+
     /// Reads the end of the message, or of a body.
     fn end<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.report_plan(output);
@@ -244,14 +301,13 @@ impl Cohere {
             self.calls.close(CHOICE, &mut call, output);
         }
         let reason = reason_of(node.get("finish_reason"));
-        let error = node.get("error").filter(|error| error.is_set());
         if let Some(reason) = &reason {
             self.calls.finish(CHOICE, reason, output);
         }
         output.usage(node.get("usage"));
         let update = output.choice(CHOICE);
         update.finish_reason = reason;
-        update.error = error.map(raw); // H06
+        update.error = reported(node).map(raw); // H06
         output.done();
     }
 }

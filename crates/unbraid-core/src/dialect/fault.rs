@@ -14,21 +14,36 @@ pub(crate) fn says_error(node: &Node<'_>) -> bool {
         let value = node.get(key).and_then(Node::as_str);
         value.is_some_and(|value| value.text == "error")
     };
-    is_error("type") || is_error("object") || node.get("error").is_some_and(Node::is_set)
+    is_error("type") || is_error("object") || reported(node).is_some()
+}
+
+/// The error in the field of that name (X3).
+pub(crate) fn reported<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
+    node.get("error").filter(|error| error.has_content())
 }
 
 /// Whether nothing but its fields says what a value is: neither a dialect nor a type or name of its own. `message` and `data`
 /// are the names that frameworks give to every event, and the type may be that of an error.
 fn is_nameless(event: &WireEvent<'_, '_>) -> bool {
     let kind = event.kind();
-    let is_of_error = |kind: &str| {
-        let kind = kind.to_ascii_lowercase();
-        kind.ends_with("error") || kind.ends_with("exception")
-    };
+    let is_usual =
+        |kind: &str| matches!(kind, "message" | "data") || is_of_error(kind) || is_uri(kind);
     let has_choices = event.node.get("choices").is_some_and(Node::is_set);
     !has_choices
-        && kind.is_none_or(|kind| matches!(&*kind, "message" | "data") || is_of_error(&kind))
+        && kind.is_none_or(|kind| is_usual(&kind))
         && matches!(identify(event), None | Some(Dialect::Chat))
+}
+
+/// Whether a type names an error: `server_error`, `ThrottlingException`.
+fn is_of_error(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    kind.ends_with("error") || kind.ends_with("exception")
+}
+
+/// Whether a type is an address, as in the problem details of RFC 9457.
+fn is_uri(kind: &str) -> bool {
+    let mut starts = ["about:", "http:", "https:", "urn:"].into_iter();
+    starts.any(|start| kind.starts_with(start))
 }
 
 /// Parts of the words that are codes of errors: `DataInspectionFailed`, `insufficient_quota`, `AccessDenied`.
@@ -78,12 +93,43 @@ fn has_error_fields(node: &Node<'_>) -> bool {
             FAILURES.iter().any(|sign| word.contains(sign))
         })
     };
-    is_set("error_message")
+    let is_status = |key: &str| {
+        let status = node.get(key).and_then(Node::as_i64_lenient);
+        status.is_some_and(|status| (400..600).contains(&status))
+    };
+    let has_message = is_set("msg") || is_set("message");
+    let kind = node.get("type").and_then(Node::as_str);
+    is_named_error(node)
         || is_set("detail")
-        || ((is_set("msg") || is_set("message"))
-            && (is_error_code(node, "code") || is_error_word("code")))
+        || (has_message && (is_error_code(node, "code") || is_error_word("code")))
+        || (has_message && kind.is_some_and(|kind| is_of_error(&kind.text)))
+        || ((has_message || is_set("title"))
+            && ["status", "statusCode", "status_code"]
+                .into_iter()
+                .any(is_status))
         || node
             .get("base_resp")
             .is_some_and(|base| is_error_code(base, "status_code"))
         || node.get("success").and_then(Node::as_bool) == Some(false)
+}
+
+/// Whether one of the fields that are named for errors has one. A code decides: gateways write that of success beside good values.
+fn is_named_error(node: &Node<'_>) -> bool {
+    let has_message = ["error_msg", "error_message"].into_iter().any(|key| {
+        let message = node.get(key).filter(|message| message.has_content());
+        message.is_some_and(|message| !is_success(message))
+    });
+    let code = node.get("error_code");
+    let code = code.filter(|code| is_success(code) || code.has_content());
+    // Each entry is an error of its own.
+    let errors = node.get("errors").and_then(Node::as_array);
+    code.map_or(has_message, |code| !is_success(code))
+        || errors.is_some_and(|errors| errors.iter().any(Node::has_content))
+}
+
+/// Whether the code or the message of an error says that there is none. Codes of Baidu's errors begin at 1.
+fn is_success(value: &Node<'_>) -> bool {
+    let word = value.as_str().map(|word| word.text.to_ascii_lowercase());
+    matches!(word.as_deref(), Some("success" | "ok"))
+        || matches!(value.as_i64_lenient(), Some(0 | 200))
 }

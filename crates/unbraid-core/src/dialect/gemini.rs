@@ -11,8 +11,10 @@ use citations::Citations;
 use super::{
     continuation::{Continuation, Place},
     index,
+    object::Object,
     reader::{
-        DialectReader, Lane, Output, WireEvent, entries, fragment, is_cut, raw, reason_of, text,
+        DialectReader, Lane, Output, WireEvent, entries, fragment, is_cut, other_fields, raw,
+        reason_of, text,
     },
     time::unix_seconds,
 };
@@ -74,6 +76,7 @@ impl DialectReader for Gemini {
                 output.stream().metadata.push(field);
             }
         }
+        other_fields_of(event.node, body, output);
         let update = output.first();
         update.id = text(body, "responseId");
         update.model = text(body, "modelVersion");
@@ -100,6 +103,13 @@ impl DialectReader for Gemini {
         }
     }
 
+    fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
+        let mut candidates = self.candidates.iter_mut();
+        if let Some(candidate) = candidates.find(|known| known.index == choice) {
+            candidate.report_annotations(output);
+        }
+    }
+
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         let is_complete = is_complete && !self.is_cut;
         for candidate in &mut self.candidates {
@@ -110,11 +120,7 @@ impl DialectReader for Gemini {
                 let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
                 call.close(candidate.index, is_whole, output);
             }
-            let citations = candidate.citations.take().map(Citations::into_json);
-            let annotations = [citations, candidate.grounding.take()];
-            for annotation in annotations.into_iter().flatten() {
-                output.entry(candidate.index, "annotations", &annotation);
-            }
+            candidate.report_annotations(output);
             if let Some(reason) = reason {
                 output.finish_reason(candidate.index, reason);
             }
@@ -163,6 +169,23 @@ impl Gemini {
     }
 }
 
+/// Keeps the fields beside the candidates that are not read, and those around the chunk.
+fn other_fields_of<'a>(node: &Node<'a>, body: &Node<'a>, output: &mut Output<'a>) {
+    const KNOWN: [&str; 6] = [
+        "candidates",
+        "usageMetadata",
+        "promptFeedback",
+        "modelVersion",
+        "responseId",
+        "createTime",
+    ];
+    let mut fields = other_fields(body, &KNOWN);
+    if !std::ptr::eq(node, body) {
+        fields.append(&mut other_fields(node, &["response"]));
+    }
+    output.stream_fields(fields);
+}
+
 /// The chunk in a value; some endpoints wrap each one (G14).
 fn body<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
     const KEYS: [&str; 3] = ["candidates", "promptFeedback", "usageMetadata"];
@@ -176,6 +199,14 @@ impl Candidate {
     fn held_bytes(&self) -> usize {
         let grounding = self.grounding.as_ref().map_or(0, String::len);
         grounding + self.citations.as_ref().map_or(0, Citations::len)
+    }
+
+    fn report_annotations(&mut self, output: &mut Output<'_>) {
+        let citations = self.citations.take().map(Citations::into_json);
+        let annotations = [citations, self.grounding.take()];
+        for annotation in annotations.into_iter().flatten() {
+            output.entry(self.index, "annotations", &annotation);
+        }
     }
 
     fn part<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
@@ -202,6 +233,9 @@ impl Candidate {
                 Lane::Content
             };
             output.text(self.index, lane, fragment(part, "text"));
+            if !has_signature && has_content(part) {
+                self.other_part_fields(part, output);
+            }
         } else if let Some(data) = object("inlineData").or_else(|| object("fileData")) {
             let kind = text(data, "mimeType");
             let is_image = kind.is_some_and(|kind| kind.starts_with("image/"));
@@ -214,6 +248,17 @@ impl Candidate {
         if has_signature {
             output.entry(self.index, "reasoning_details", &raw(part));
         }
+    }
+
+    /// The fields beside a text, which has an entry of its own if it has a signature.
+    fn other_part_fields<'a>(&self, part: &Node<'a>, output: &mut Output<'a>) {
+        let mut object = Object::default();
+        for (key, value) in part.as_object().unwrap_or_default() {
+            if value.is_set() && !matches!(&**key, "text" | "thought") {
+                object.set(key, raw(value));
+            }
+        }
+        output.entry(self.index, CONTENT_PARTS, &object.to_json());
     }
 
     /// The fields beside the content.

@@ -25,7 +25,7 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
         Some(Dialect::Gemini)
     } else if is_ollama(node) {
         Some(Dialect::Ollama)
-    } else if is_converse(kind, node) || (has(node, "stopReason") && has(node, "output")) {
+    } else if is_converse(kind, node) || is_bedrock_body(node) {
         Some(Dialect::Bedrock)
     } else {
         None
@@ -137,6 +137,13 @@ fn is_gemini(node: &Node<'_>) -> bool {
 fn is_ollama(node: &Node<'_>) -> bool {
     node.get("done").and_then(Node::as_bool).is_some()
         || (has(node, "created_at") && (has(node, "message") || has(node, "response")))
+}
+
+/// The answer of Converse, or of Llama or Titan, without streaming. Those of other models have no field of their own.
+fn is_bedrock_body(node: &Node<'_>) -> bool {
+    (has(node, "stopReason") && has(node, "output"))
+        || (has(node, "generation") && has(node, "generation_token_count"))
+        || (has(node, "results") && has(node, "inputTextTokenCount"))
 }
 
 fn is_converse(kind: &str, node: &Node<'_>) -> bool {

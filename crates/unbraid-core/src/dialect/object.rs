@@ -36,6 +36,10 @@ impl Object {
         object
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
     /// How many bytes it keeps.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

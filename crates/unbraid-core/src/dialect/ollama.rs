@@ -38,6 +38,17 @@ impl DialectReader for Ollama {
         }
         if let Some(message) = message {
             self.message(message, "content", output);
+            const KNOWN: [&str; 6] = [
+                "role",
+                "content",
+                "thinking",
+                "tool_calls",
+                "images",
+                "image",
+            ];
+            for (key, value) in other_fields(message, &KNOWN) {
+                output.message_field(CHOICE, key, value);
+            }
         }
         self.message(node, "response", output);
         self.fields(node, output);

@@ -2,10 +2,12 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::parts::{TextJoiner, content};
+use super::parts::{TextJoiner, content, text_of};
 use crate::{
     Fragment, ToolCallUpdate,
-    chunk::{Element, ReasoningOrigin, is_padding, number_calls, put_field, some_text},
+    chunk::{
+        Element, ReasoningOrigin, is_call_field, is_padding, number_calls, put_field, some_text,
+    },
     limits::MAX_ENTRIES,
     node::{Node, Value, compact},
 };
@@ -18,7 +20,9 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_ke
         match &**key {
             "role" => element.update.role = value.text().filter(|role| !role.is_empty()),
             "content" => content(value, element),
-            "refusal" => element.update.refusal = some_text(value.fragment()),
+            "refusal" => {
+                element.update.refusal = text_of(value, element);
+            }
             "tool_calls" => element.update.tool_calls = tool_calls(value),
             "function_call" => {
                 element.update.function_name = value
@@ -31,7 +35,7 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_ke
             other => match reasoning_keys.iter().position(|name| **name == *other) {
                 Some(rank) => {
                     let is_better = reasoning.as_ref().is_none_or(|(best, _)| rank < *best);
-                    if let (true, Some(text)) = (is_better, some_text(value.fragment())) {
+                    if let (true, Some(text)) = (is_better, text_of(value, element)) {
                         reasoning = Some((rank, text));
                     }
                 }
@@ -90,14 +94,9 @@ pub(crate) fn details(node: &Node<'_>) -> (Option<Fragment<'static>>, bool) {
 }
 
 fn tool_calls<'a>(node: &Node<'a>) -> Vec<ToolCallUpdate<'a>> {
-    let entries = match &node.value {
-        Value::Array(entries) => entries.as_slice(),
-        Value::Object(_) => std::slice::from_ref(node), // T42: a single call without a list
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => &[],
-    };
+    // T42: a single call may come without a list.
+    let entries = node.entries().take(MAX_ENTRIES);
     let mut calls: Vec<_> = entries
-        .iter()
-        .take(MAX_ENTRIES)
         .filter(|entry| entry.as_object().is_some())
         .map(tool_call)
         .collect();
@@ -107,31 +106,59 @@ fn tool_calls<'a>(node: &Node<'a>) -> Vec<ToolCallUpdate<'a>> {
 
 fn tool_call<'a>(node: &Node<'a>) -> ToolCallUpdate<'a> {
     let mut call = ToolCallUpdate::default();
+    let member = member(node);
     for (key, value) in node.as_object().unwrap_or_default() {
         match &**key {
             "index" => call.wire_index = value.as_i64_lenient(),
-            "id" => call.id = value.text().filter(|id| !id.is_empty()),
+            "id" => call.id = id(value),
             "type" => call.kind = value.text().filter(|kind| !kind.is_empty()),
-            "function" => {
-                call.name = value
-                    .get("name")
-                    .and_then(Node::fragment)
-                    .and_then(|f| some_text(Some(f)));
-                call.arguments = value.get("arguments").and_then(arguments);
-            }
-            "custom" if !value.is_null() => {
-                call.kind = Some(Cow::Borrowed("custom"));
-                call.name = value
-                    .get("name")
-                    .and_then(Node::fragment)
-                    .and_then(|f| some_text(Some(f)));
-                call.arguments = value.get("input").and_then(Node::fragment);
-            }
+            "function" | "custom" if &**key != member => {}
+            "function" => called(value, "arguments", &mut call),
+            "custom" => called(value, "input", &mut call),
             _ if value.is_null() => {}
             _ => put_field(&mut call.extra, key.clone(), value.to_json()),
         }
     }
+    if member == "custom" {
+        call.kind = Some(Cow::Borrowed(member));
+    }
     call
+}
+
+/// The member with what is called (T31): types with both of them send the one that is not meant empty.
+fn member(call: &Node<'_>) -> &'static str {
+    let is_function = || {
+        let function = call.get("function").filter(|function| !function.is_null());
+        let kind = call.get("type").and_then(Node::as_str);
+        let is_meant = kind.is_some_and(|kind| kind.text == "function");
+        function.map(|function| is_meant && function.has_content())
+    };
+    match call.get("custom").filter(|custom| !custom.is_null()) {
+        Some(custom) if custom.has_content() && is_function() != Some(true) => "custom",
+        Some(_) if is_function().is_none() => "custom",
+        _ => "function",
+    }
+}
+
+/// The id of a call, which may be a number (E10).
+fn id<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
+    match value.value {
+        Value::Number(raw) => Some(Cow::Borrowed(raw)),
+        _ => value.text().filter(|id| !id.is_empty()),
+    }
+}
+
+/// Reads what is called, from the member with its name and its arguments. Unknown fields there become fields of the call (T40).
+fn called<'a>(member: &Node<'a>, arguments_key: &str, call: &mut ToolCallUpdate<'a>) {
+    for (key, value) in member.as_object().unwrap_or_default() {
+        match &**key {
+            "name" => call.name = some_text(value.fragment()),
+            key if key == arguments_key => call.arguments = arguments(value),
+            key if is_call_field(key) => {}
+            _ if value.is_null() || call.extra.iter().any(|(known, _)| known == key) => {}
+            _ => put_field(&mut call.extra, key.clone(), value.to_json()),
+        }
+    }
 }
 
 /// The arguments of a call. A string is appended as it is. Any other value is complete and keeps its own JSON text,

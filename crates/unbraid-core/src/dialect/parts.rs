@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::{object::Object, reader::raw};
 use crate::{
     Fragment,
-    chunk::{CONTENT_PARTS, Element, put_field, some_text},
+    chunk::{CONTENT_PARTS, Element, Pairs, put_field, some_text},
     node::{JsonString, Node, Value},
 };
 
@@ -64,24 +65,22 @@ pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
         Value::Object(_) | Value::Bool(_) | Value::Number(_) => std::slice::from_ref(node),
     };
     let (mut text, mut thinking) = (TextJoiner::default(), TextJoiner::default());
-    let mut other_parts = String::new();
+    let mut others = PartList::default();
     for part in parts {
-        match part.get("type").and_then(Node::text).as_deref() {
-            Some("thinking" | "reasoning") => push_part(&mut thinking, part),
-            Some("text" | "output_text") => push_part(&mut text, part),
-            None if is_text(part) => push_part(&mut text, part),
+        let kind = part.get("type").and_then(Node::text);
+        match kind.as_deref() {
+            Some("thinking" | "reasoning") => {
+                push_part(&mut thinking, part, &REASONING_KEYS, &mut others);
+            }
+            Some("text" | "output_text") => push_part(&mut text, part, &TEXT_KEYS, &mut others),
+            None if is_text(part) => push_part(&mut text, part, &TEXT_KEYS, &mut others),
             kind => {
                 element.has_unexpected_type |= kind.is_none();
-                other_parts.push(if other_parts.is_empty() { '[' } else { ',' });
-                other_parts.push_str(&part.to_json());
+                others.push(&part.to_json());
             }
         }
     }
-    if !other_parts.is_empty() {
-        other_parts.push(']');
-        let key = Cow::Borrowed(CONTENT_PARTS);
-        put_field(&mut element.fields, key, Cow::Owned(other_parts));
-    }
+    others.keep(&mut element.fields);
     let (text, lost_text) = text.finish();
     let (thinking, lost_thinking) = thinking.finish();
     element.update.content = text;
@@ -89,30 +88,110 @@ pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
     element.replaced_half |= lost_text | lost_thinking;
 }
 
+/// Reads the text of a field other than `content`: a string, or what servers send in its place, a list of parts or one
+/// part. What else they say is kept as raw JSON (C11).
+pub(super) fn text_of<'a>(node: &Node<'a>, element: &mut Element<'a>) -> Option<Fragment<'a>> {
+    if matches!(node.value, Value::Null | Value::String(_)) {
+        return some_text(node.fragment());
+    }
+    let mut text = TextJoiner::default();
+    let mut others = PartList::default();
+    let parts = node
+        .as_array()
+        .unwrap_or_else(|| std::slice::from_ref(node));
+    for part in parts {
+        match &part.value {
+            Value::Null => {}
+            Value::String(_) | Value::Object(_) => {
+                push_part(&mut text, part, &REASONING_KEYS, &mut others);
+            }
+            Value::Array(_) | Value::Bool(_) | Value::Number(_) => others.push(&part.to_json()),
+        }
+    }
+    others.keep(&mut element.fields);
+    let (text, replaced_half) = text.finish();
+    element.replaced_half |= replaced_half;
+    element.has_unexpected_type |= text.is_none() && node.is_set();
+    text
+}
+
+/// Parts that are kept as raw JSON.
+#[derive(Default)]
+struct PartList(String);
+
+impl PartList {
+    fn push(&mut self, part: &str) {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        self.0.push_str(part);
+    }
+
+    /// Adds the parts to those of another field of the delta.
+    fn keep(self, fields: &mut Pairs<'_>) {
+        if self.0.is_empty() {
+            return;
+        }
+        let known = fields.iter().find(|(key, _)| key == CONTENT_PARTS);
+        let known = known.and_then(|(_, raw)| raw.strip_prefix('[')?.strip_suffix(']'));
+        let raw = match known.filter(|known| !known.trim().is_empty()) {
+            Some(known) => format!("[{known},{}]", self.0),
+            None => format!("[{}]", self.0),
+        };
+        put_field(fields, Cow::Borrowed(CONTENT_PARTS), Cow::Owned(raw));
+    }
+}
+
 /// Whether a part without a type is text.
 fn is_text(part: &Node<'_>) -> bool {
     part.as_str().is_some() || part.get("text").is_some()
 }
 
+/// Where a part of text has its text.
+const TEXT_KEYS: [&str; 3] = ["text", "thinking", "reasoning"];
+
+/// Where a part of reasoning has its text. Databricks has it in `summary`, as the Responses API.
+const REASONING_KEYS: [&str; 5] = ["text", "thinking", "reasoning", "summary", "content"];
+
 /// Appends the text of a part: the part itself if it is a string, otherwise its text, which may be a list of parts
-/// again.
-fn push_part(text: &mut TextJoiner, part: &Node<'_>) {
-    const NAMES: [&str; 3] = ["text", "thinking", "reasoning"];
+/// again. What else the part says, a signature or a citation, is kept as a part without the text.
+fn push_part(text: &mut TextJoiner, part: &Node<'_>, keys: &[&'static str], others: &mut PartList) {
     if let Some(string) = part.as_str() {
         return text.push(string);
     }
-    // An empty string stands for an absent field.
-    let is_absent =
-        |inner: &Node<'_>| inner.is_null() || inner.as_str().is_some_and(JsonString::is_empty);
-    let inner = NAMES
-        .iter()
-        .find_map(|name| part.get(name).filter(|inner| !is_absent(inner)));
-    let Some(inner) = inner else { return };
-    if let Some(string) = inner.as_str() {
-        return text.push(string);
+    let mut used = keys.iter().copied();
+    let used = used.find(|key| part.get(key).is_some_and(|inner| push_text(text, inner)));
+    let fields = part.as_object().unwrap_or_default().iter();
+    let rest = fields.filter(|(key, value)| !value.is_null() && Some(&**key) != used);
+    // Numbers and flags say where the part is, and whether it goes on (`closed` of Mistral).
+    let is_mark = |key: &str, value: &Node<'_>| {
+        matches!(key, "type" | "index") || matches!(value.value, Value::Bool(_) | Value::Number(_))
+    };
+    if !rest
+        .clone()
+        .any(|(key, value)| value.is_set() && !is_mark(key, value))
+    {
+        return;
     }
-    let parts = inner.as_array().into_iter().flatten();
-    parts
-        .filter_map(|part| part.get("text")?.as_str())
-        .for_each(|part| text.push(part));
+    let mut object = Object::default();
+    for (key, value) in rest {
+        object.set(key, raw(value));
+    }
+    others.push(&object.to_json());
+}
+
+/// Appends a text, or the texts of a list of parts; false if there is none.
+fn push_text(text: &mut TextJoiner, value: &Node<'_>) -> bool {
+    if let Some(string) = value.as_str() {
+        text.push(string);
+        return !string.is_empty();
+    }
+    let parts = value.as_array().unwrap_or_default().iter();
+    let texts = parts.filter_map(|part| part.as_str().or_else(|| part.get("text")?.as_str()));
+    let mut has_text = false;
+    for part in texts {
+        text.push(part);
+        has_text |= !part.is_empty();
+    }
+    has_text
 }

@@ -9,7 +9,7 @@ use super::{
     fault::is_error,
 };
 use crate::{
-    ChoiceIndex, FinishClass, FinishReason, Fragment, ToolCallUpdate, Update,
+    ChoiceIndex, FinishReason, Fragment, ToolCallUpdate, Update,
     depth::is_deeper_than,
     limits::{MAX_ENTRIES, MAX_JSON_DEPTH},
     node::{Node, compact},
@@ -44,6 +44,9 @@ pub(crate) trait DialectReader: Send {
 
     /// The end of the stream cut another value, which is lost (S21).
     fn cut(&mut self) {}
+
+    /// Nothing that follows of this choice counts: reports the entries that only waited for a later value of them.
+    fn flush(&mut self, _choice: u32, _output: &mut Output<'_>) {}
 
     /// Nothing follows: reports everything that was held back. A second call reports nothing.
     ///
@@ -170,6 +173,17 @@ impl<'a> Output<'a> {
         update.delta_field_count = 1;
     }
 
+    /// Sets fields of the stream itself.
+    pub(crate) fn stream_fields(
+        &mut self,
+        fields: impl IntoIterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    ) {
+        let mut fields = fields.into_iter().peekable();
+        if fields.peek().is_some() {
+            self.stream().metadata.extend(fields);
+        }
+    }
+
     /// Sets a field of the choice, unless it is null.
     #[expect(clippy::ptr_arg, reason = "the key is kept, and most keys borrow")]
     pub(crate) fn choice_field(&mut self, index: u32, key: &Cow<'a, str>, node: &Node<'a>) {
@@ -199,6 +213,19 @@ impl<'a> Output<'a> {
     /// Notes a deviation that was tolerated.
     pub(crate) fn warn(&mut self, code: &'static str, message: &'static str) {
         self.warnings.push((code, message));
+    }
+
+    /// The message was started again before anything else of it arrived, or with the same id (A11).
+    pub(crate) fn second_start(&mut self) {
+        self.warn(
+            "A11",
+            "the message was started twice; the first start counts",
+        );
+    }
+
+    /// Another message begins: a retry that was spliced into the stream is another answer (A11).
+    pub(crate) fn second_message(&mut self) {
+        self.malformed = Some("a second message begins inside the first one");
     }
 
     /// Adds the updates of a value inside this one.
@@ -242,10 +269,7 @@ pub(crate) fn reason_of<'a>(node: Option<&Node<'a>>) -> Option<Cow<'a, str>> {
 
 /// Whether a finish reason says that the answer was cut, so that arguments which are missing did not arrive (D14).
 pub(crate) fn is_cut(reason: &str) -> bool {
-    matches!(
-        FinishReason::from(reason).class(),
-        FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
-    )
+    FinishReason::from(reason).class().is_cut()
 }
 
 /// The text of a field, unless it is empty.

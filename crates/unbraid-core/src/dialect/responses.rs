@@ -2,15 +2,23 @@
 //! times (D13).
 
 mod added;
+mod arguments;
+mod citations;
+mod cited;
 mod delta;
 mod header;
+mod held;
 mod item;
 mod key;
 mod last;
 mod logprobs;
+mod origins;
 mod parts;
 mod whole;
 
+use std::borrow::Cow;
+
+use held::HeldEntries;
 use item::{Item, ItemKind, ReasoningKind};
 use key::Key;
 
@@ -19,7 +27,7 @@ use super::{
     continuation::{Continuation, Place},
     reader::{DialectReader, Lane, Output, WireEvent, fragment, raw, text},
 };
-use crate::{chunk::CONTENT_PARTS, node::Node};
+use crate::{chunk::CONTENT_PARTS, limits::MAX_NAME_BYTES, node::Node};
 
 /// The only choice of a response.
 const CHOICE: u32 = 0;
@@ -30,15 +38,24 @@ pub(crate) struct Responses {
     has_started: bool,
     /// Whether the head of the response was read, which a stream that begins in the middle has in its last event.
     has_head: bool,
+    /// Whether the response has begun with the event for it, and its id.
+    has_begun: bool,
+    id: Option<String>,
+    /// The highest index of the items before a beginning that was repeated after content. One of them that starts again shows that
+    /// the response begins anew (A11).
+    begun_to: Option<i64>,
     /// Whether the start named the model, which some servers do only at the end.
     has_model: bool,
     items: Vec<Item>,
+    /// Whether an index is, or was, that of several items (P29).
+    shares_index: bool,
     /// How many items were opened.
     opened: u64,
     /// The item whose text a complete value has brought last. Only its fragments are compared with that value, so that the
     /// memory for it is bounded (D13).
     ahead: Option<u64>,
     calls: Calls,
+    held: HeldEntries,
     /// Which kinds of output have arrived before the final one.
     arrived: Arrived,
 }
@@ -78,13 +95,16 @@ impl DialectReader for Responses {
             .get("response")
             .filter(|node| node.as_object().is_some());
         match (kind, response) {
-            ("created" | "queued" | "in_progress", _) => {
-                self.start(response.unwrap_or(node), output);
-            }
+            ("created", _) => self.begin(response.unwrap_or(node), output),
+            ("queued" | "in_progress", _) => self.start(response.unwrap_or(node), output),
             ("completed" | "incomplete" | "failed" | "cancelled", _) => {
                 let response = response.unwrap_or(node);
                 self.start(response, output);
                 self.end(response, kind, output);
+            }
+            ("done", Some(response)) => {
+                self.start(response, output);
+                self.end(response, "completed", output);
             }
             _ if is_server_side(kind) => self.ensure_started(output),
             _ => self.item_event(kind, node, output),
@@ -101,6 +121,14 @@ impl DialectReader for Responses {
             Place::Item(item) => self.continues_item(item, text),
             Place::Block { .. } | Place::Candidate => false,
         }
+    }
+
+    fn flush(&mut self, _: u32, output: &mut Output<'_>) {
+        self.held.flush(output);
+    }
+
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+        self.flush(CHOICE, output);
     }
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
@@ -131,6 +159,30 @@ impl Responses {
             .map(|seconds| seconds as u64);
     }
 
+    /// The beginning of the response. After content, that of another one belongs to a retry, which is another answer (A11).
+    fn begin<'a>(&mut self, response: &Node<'a>, output: &mut Output<'a>) {
+        let id = text(response, "id").filter(|id| id.len() <= MAX_NAME_BYTES);
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.id = id.map(Cow::into_owned);
+            return self.start(response, output);
+        }
+        if self.items.is_empty() {
+            return;
+        }
+        if id.is_none() || self.id.as_deref() != id.as_deref() {
+            return self.second_response(output);
+        }
+        self.begun_to = self.items.iter().filter_map(|item| item.index).max();
+        output.warn(
+            "A11",
+            "the response was started twice; the first start counts",
+        );
+    }
+
+    fn second_response(&self, output: &mut Output<'_>) {
+        output.malformed = Some("a second response begins inside the first one");
+    }
+
     /// Opens the choice of a stream whose start is missing (P03).
     fn ensure_started(&mut self, output: &mut Output<'_>) {
         if !std::mem::replace(&mut self.has_started, true) {
@@ -149,9 +201,17 @@ impl Responses {
                 self.delta(node, Lane::Content, None, output);
                 self.logprobs(node, output);
             }
+            // The name of other servers for the same (P30).
+            "content_part.delta" if is_text(node) => self.delta(node, Lane::Content, None, output),
             "refusal.delta" => self.delta(node, Lane::Refusal, None, output),
             "reasoning_text.delta" => {
                 self.delta(node, Lane::Reasoning, Some(ReasoningKind::Text), output);
+            }
+            "reasoning.delta" if is_text(node) => {
+                self.delta(node, Lane::Reasoning, Some(ReasoningKind::Text), output);
+            }
+            "reasoning_summary.delta" if is_text(node) => {
+                self.delta(node, Lane::Reasoning, Some(ReasoningKind::Summary), output);
             }
             "reasoning_summary_text.delta" => {
                 self.delta(node, Lane::Reasoning, Some(ReasoningKind::Summary), output);
@@ -163,11 +223,11 @@ impl Responses {
             "refusal.done" => {
                 self.text_done(node, Lane::Refusal, None, &whole("refusal"), output);
             }
-            "reasoning_text.done" => {
+            "reasoning_text.done" | "reasoning.done" => {
                 let kind = Some(ReasoningKind::Text);
                 self.text_done(node, Lane::Reasoning, kind, &whole("text"), output);
             }
-            "reasoning_summary_text.done" => {
+            "reasoning_summary_text.done" | "reasoning_summary.done" => {
                 let kind = Some(ReasoningKind::Summary);
                 self.text_done(node, Lane::Reasoning, kind, &whole("text"), output);
             }
@@ -180,7 +240,7 @@ impl Responses {
             "function_call_arguments.done" => self.arguments_done(node, "arguments", output),
             "custom_tool_call_input.done" => self.arguments_done(node, "input", output),
             "output_text.annotation.added" | "output_text_annotation.added" => {
-                self.annotation(node, output);
+                self.citation(node, output);
             }
             "audio.delta" | "output_audio.delta" => audio(node, "data", output),
             "audio.transcript.delta" | "output_audio_transcript.delta" => {
@@ -225,23 +285,13 @@ impl Responses {
         output.text(CHOICE, lane, Some(piece));
     }
 
-    fn annotation<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
-        if let Some(annotation) = node.get("annotation").filter(|node| node.is_set()) {
-            if let Some(item) = self.item(&Key::of_event(node), ItemKind::Message) {
-                item.has_annotations = true;
-            }
-            self.arrived.annotations = true;
-            output.entry(CHOICE, "annotations", &raw(annotation));
-        }
-    }
-
     /// Keeps an item that is neither text nor a call: what a server's tool did, or an image (P20).
-    fn other_item<'a>(&mut self, item: &Node<'a>, output: &mut Output<'a>) {
-        let is_image = text(item, "type").as_deref() == Some("image_generation_call");
+    fn other_item(&mut self, ordinal: u64, item: &Node<'_>, output: &mut Output<'_>) {
+        let is_image = is_image(item);
         let list = if is_image { "images" } else { CONTENT_PARTS };
         self.arrived.images |= is_image;
         self.arrived.parts |= !is_image;
-        output.entry(CHOICE, list, &raw(item));
+        self.keep_item(list, ordinal, item, output);
     }
 }
 
@@ -257,6 +307,15 @@ impl Arrived {
 
 fn is_response(node: &Node<'_>) -> bool {
     text(node, "object").as_deref() == Some("response")
+}
+
+/// Whether an event has a fragment of text.
+fn is_text(event: &Node<'_>) -> bool {
+    event.get("delta").and_then(Node::text).is_some()
+}
+
+fn is_image(item: &Node<'_>) -> bool {
+    text(item, "type").as_deref() == Some("image_generation_call")
 }
 
 /// A piece of audio, as chat completions have it (M11).

@@ -103,6 +103,11 @@ impl Seen {
         rest
     }
 
+    /// A complete value has arrived that is not taken. Returns whether it is the first one.
+    pub(crate) fn skip(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_complete, true)
+    }
+
     /// No fragments are expected any more that repeat a whole text before them.
     pub(crate) fn forget_ahead(&mut self) {
         self.ahead = String::new();

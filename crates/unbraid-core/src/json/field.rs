@@ -94,16 +94,16 @@ pub enum FieldState {
 #[non_exhaustive]
 pub enum FieldError {
     /// The text is complete and has no such field.
-    #[error("the arguments have no such field")]
+    #[error("the text has no such field")]
     Absent,
     /// The field's value is not a string.
     #[error("the field is not a string")]
     NotAString,
     /// The text ends before the field does, or before it begins.
-    #[error("the arguments end before the field")]
+    #[error("the text ends before the field")]
     Cut,
     /// The text is not JSON, or nested too deep, before the field ends.
-    #[error("the arguments are not JSON at byte {offset}")]
+    #[error("the text is not JSON at byte {offset}")]
     Invalid {
         /// The byte offset of the error.
         offset: usize,

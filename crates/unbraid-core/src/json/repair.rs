@@ -36,8 +36,7 @@ impl Repair {
     pub const CONTROLS: Self = Self(1);
     /// Escapes the backslash of an escape that JSON does not have: `\d`, `\'`, `\u12`.
     pub const ESCAPES: Self = Self(1 << 1);
-    /// Replaces an escape outside strings by the white space that it stands for: `
-    /// `, `\r`, `\t`.
+    /// Replaces an escape outside strings by the white space that it stands for: `\n`, `\r`, `\t`.
     pub const LITERAL_NEWLINES: Self = Self(1 << 2);
     /// Closes the arrays and objects that are open at the end, if no string, number or literal was cut and the rest is
     /// valid (J7). A number at the end may have been cut, so nothing is closed after it. An array may have been cut

@@ -1,7 +1,7 @@
 //! The first half of a pipeline, from bytes to updates.
 
 use crate::{
-    Config, Dialect, Limit, LimitExceeded, StreamError, Update,
+    ChoiceIndex, Config, Dialect, Limit, LimitExceeded, StreamError, Update,
     decode::Decoder,
     frame::{Frame, FrameError, FrameLimits, Framer, Mode},
     text_delta::{UpdateSink, Updates},
@@ -123,12 +123,19 @@ impl UpdateReader {
     /// Ends the stream by an error from outside.
     ///
     /// If the connection failed or timed out, a last event that is complete except for its blank line is decoded first:
-    /// its bytes were received, and nothing is known to be wrong with them (S21, X14). What the dialect reports at the end
-    /// follows as far as it does not need a complete answer. An error in them is superseded by this one.
+    /// its bytes were received, and nothing is known to be wrong with them (S21, X14). After any error follows what the dialect
+    /// has held back until the end, as far as it does not need a complete answer. An error in them is superseded by this one.
     pub fn abort(&mut self, error: &StreamError, sink: &mut dyn FnMut(&Update<'_>)) {
         if matches!(error, StreamError::Transport(_) | StreamError::TimedOut(_)) {
             let _superseded = self.finish_as(false, sink);
+        } else {
+            self.decoder.finish(false, &mut Updates(sink));
         }
+    }
+
+    /// Decodes what a dialect has held back of a choice that the caller is about to cancel.
+    pub fn flush(&mut self, choice: ChoiceIndex, sink: &mut dyn FnMut(&Update<'_>)) {
+        self.decoder.flush(choice, &mut Updates(sink));
     }
 
     /// With `is_complete` unset, the connection was lost, so the answer may be incomplete.
@@ -141,6 +148,7 @@ impl UpdateReader {
         while let Some(frame) = self.framer.finish() {
             let event = decode(frame, &mut self.decoder, &mut Updates(sink));
             if event.is_err() {
+                self.decoder.finish(false, &mut Updates(sink));
                 return Some(event);
             }
             decoded = Some(event);

@@ -28,7 +28,8 @@ impl Router {
         self.finish_where(ends, Position::event_end(event), sink);
     }
 
-    /// Ends an event whose last update was not marked when the next event begins. Updates of other sources need not mark it.
+    /// Ends an event whose last update was not marked when the next event begins. Only `AtFinish` needs that: other policies look at
+    /// the next event that is marked.
     pub(super) fn end_of_last_event(&mut self, sink: &mut impl ChoiceSink) {
         if self.config.finish_policy == FinishPolicy::AtFinish {
             self.end_of_event(self.position.event, sink);
@@ -47,21 +48,30 @@ impl Router {
         }
     }
 
-    /// Ends one choice for the caller. Its further updates are dropped. False if it had already ended.
+    /// Ends one choice for the caller: as `cancelled`, and its further updates are dropped, or as `finished` if it has its reason.
+    /// False if it had already ended.
     pub fn cancel(&mut self, slot: usize, sink: &mut impl ChoiceSink) -> bool {
-        let open = self
-            .routes
-            .get(slot)
-            .is_some_and(|route| route.state.is_open());
-        if open {
-            self.set_state(slot, State::Discarding);
-            sink.finish(
-                slot,
-                ChoiceEnd::Cancelled,
-                Position::event_end(self.next_event.previous()),
-            );
+        let position = Position::event_end(self.next_event.previous());
+        match self.routes.get(slot).map(|route| route.state) {
+            Some(State::Open) => {
+                self.set_state(slot, State::Discarding);
+                sink.finish(slot, ChoiceEnd::Cancelled, position);
+                true
+            }
+            Some(State::Finished(_)) => {
+                self.set_state(slot, State::Ended);
+                sink.finish_with_reason(slot, position);
+                true
+            }
+            Some(State::Ended | State::Discarding) | None => false,
         }
-        open
+    }
+
+    /// Whether the updates of a choice are dropped, because it was cancelled or cut by a limit.
+    #[must_use]
+    pub fn drops(&self, slot: usize) -> bool {
+        let route = self.routes.get(slot);
+        route.is_some_and(|route| route.state == State::Discarding)
     }
 
     /// Ends one choice as another process has reported it. Its further updates are dropped. False if it had already ended.

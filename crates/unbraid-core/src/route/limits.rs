@@ -101,13 +101,12 @@ impl Router {
         sink: &mut impl ChoiceSink,
     ) -> bool {
         let per_choice = self.choice_bytes;
-        let Some(route) = self
-            .routes
-            .get_mut(slot)
-            .filter(|r| r.state != State::Discarding)
-        else {
+        let Some(route) = self.routes.get_mut(slot) else {
             return false;
         };
+        if route.state == State::Discarding {
+            return self.charge_dropped(update, sink);
+        }
         let cost = update.cost() + split_cost(self.config.think_tags, update);
         route.cost = route.cost.saturating_add(cost);
         self.cost = self.cost.saturating_add(cost);
@@ -129,6 +128,16 @@ impl Router {
             return false;
         }
         self.within_completion(sink)
+    }
+
+    /// Charges the completion for what is dropped once no choice is open, so that such a stream ends. Always false.
+    #[cold]
+    fn charge_dropped(&mut self, update: &Update<'_>, sink: &mut impl ChoiceSink) -> bool {
+        if self.open == 0 {
+            self.cost = self.cost.saturating_add(update.cost());
+            let _closes = !self.within_completion(sink);
+        }
+        false
     }
 
     /// Closes the stream if all choices together cost too much; false if they do.

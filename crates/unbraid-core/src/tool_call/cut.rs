@@ -1,6 +1,6 @@
 //! Which ends of a choice may have cut its calls.
 
-use crate::{ChoiceEnd, FinishClass, FinishReason};
+use crate::{ChoiceEnd, FinishReason};
 
 /// Whether a choice may have ended before its calls were complete.
 ///
@@ -21,10 +21,7 @@ pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
 
 /// Whether a finish reason means that the choice was cut.
 pub(crate) fn reason_cuts(reason: &FinishReason) -> bool {
-    matches!(
-        reason.class(),
-        FinishClass::Length | FinishClass::ContentFilter | FinishClass::Error
-    )
+    reason.class().is_cut()
 }
 
 #[cfg(test)]

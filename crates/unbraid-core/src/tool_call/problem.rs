@@ -48,7 +48,8 @@ impl ToolCall {
     pub fn problem(&self) -> Option<CallProblem> {
         let status = self.status?;
         let name = self.name.is_empty().then_some("name");
-        let id = (self.id.is_none() && self.kind != CallKind::LegacyFunction).then_some("id");
+        let needs_id = !self.without_id && self.kind != CallKind::LegacyFunction;
+        let id = (needs_id && self.id.is_none()).then_some("id");
         let missing: Vec<_> = name.into_iter().chain(id).collect();
         let arguments = self.verdict();
         let offset = match arguments {
@@ -143,6 +144,7 @@ mod tests {
             arguments: arguments.into(),
             status: Some(CallStatus::check(kind, id, name, arguments)),
             extra: Vec::new(),
+            without_id: false,
         }
     }
 
@@ -153,6 +155,17 @@ mod tests {
             problem.map_or_else(String::new, |p| p.to_string()),
             expected
         );
+    }
+
+    #[test]
+    fn d15_no_id_is_missing_where_calls_have_none() {
+        let without_id = |arguments| ToolCall {
+            without_id: true,
+            ..call(None, "f", arguments)
+        };
+        assert_eq!(without_id("{}").problem(), None);
+        let problem = without_id("{").problem().unwrap();
+        assert!(problem.missing.is_empty(), "{problem}");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     CallIndex, EventIndex, ToolCallUpdate,
-    limits::MAX_FIELDS,
+    limits::{MAX_FIELDS, MAX_NAME_BYTES},
     tool_call::{CallKind, CallStatus, ToolCall},
+    transcript::is_void,
 };
 
 /// A moment between two records: how many records there were, and the event. Moments are ordered.
@@ -59,16 +60,28 @@ impl CallEntry {
             self.id = Some(id.into());
         }
         self.without_id |= entry.without_id;
-        if entry.kind.as_deref() == Some("custom") {
-            self.kind = CallKind::Custom;
+        match entry.kind.as_deref() {
+            None | Some("" | "function") => {}
+            Some("custom") => self.kind = CallKind::Custom,
+            // A tool that the server runs keeps its type, because the message is sent back: `builtin_function`.
+            Some(other) if other.len() <= MAX_NAME_BYTES => {
+                self.set_extra("type", &serde_json::Value::from(other).to_string());
+            }
+            Some(_) => {}
         }
         for (key, raw) in &entry.extra {
-            let is_full = self.extra.len() >= MAX_FIELDS;
-            match self.extra.iter_mut().find(|(known, _)| **known == **key) {
-                Some((_, value)) => *value = Arc::from(&**raw),
-                None if is_full => {}
-                None => self.extra.push((Arc::from(&**key), Arc::from(&**raw))),
-            }
+            self.set_extra(key, raw);
+        }
+    }
+
+    /// Sets an unknown field; an empty value does not replace another one.
+    fn set_extra(&mut self, key: &str, raw: &str) {
+        let is_full = self.extra.len() >= MAX_FIELDS;
+        match self.extra.iter_mut().find(|(known, _)| **known == *key) {
+            Some((_, value)) if is_void(raw) && !is_void(value) => {}
+            Some((_, value)) => *value = raw.into(),
+            None if is_full => {}
+            None => self.extra.push((key.into(), raw.into())),
         }
     }
 
@@ -128,6 +141,7 @@ impl CallEntry {
             arguments,
             status,
             extra: self.extra.clone(),
+            without_id: self.without_id,
         }
     }
 }

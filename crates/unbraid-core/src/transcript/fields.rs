@@ -47,10 +47,12 @@ impl Transcript {
     /// so that a known list does not change (E21).
     pub(crate) fn set_extra(&mut self, level: Level, key: &str, raw: &str, repeats: bool) -> bool {
         let is_list = level.is_list(key, raw);
+        let keeps = |known: &str| is_void(raw) && !is_void(known);
         let repeats_list = is_list && (repeats || list_items(raw).is_empty());
         match level {
             Level::Choice => {
-                let replaces = |known: &str| !repeats_list && (is_list || *known != *raw);
+                let replaces =
+                    |known: &str| !repeats_list && !keeps(known) && (is_list || *known != *raw);
                 set_field(&mut self.extra, key, raw, replaces, |value| {
                     *value = raw.into();
                 })
@@ -65,7 +67,8 @@ impl Transcript {
                     _ => raw.into(),
                 };
                 let is_repeated = repeats_list || (repeats && is_entry);
-                let replaces = |known: &str| !is_repeated && (is_list || *known != *kept);
+                let replaces =
+                    |known: &str| !is_repeated && !keeps(known) && (is_list || *known != *kept);
                 set_field(&mut self.delta_extra, key, &kept, replaces, |value| {
                     (*kept).clone_into(value);
                 })
@@ -152,11 +155,17 @@ impl Transcript {
 /// What is kept of an entry in place of a list begins with this mark, with which no other value begins that is kept.
 const ENTRY: char = '[';
 
+/// Whether a value in place of a list has no content.
 fn is_blank(raw: &str) -> bool {
-    let inner = raw
-        .strip_prefix('{')
-        .and_then(|inner| inner.strip_suffix('}'));
-    matches!(raw, "\"\"" | "0" | "false") || inner.is_some_and(|inner| inner.trim().is_empty())
+    matches!(raw, "0" | "false") || (is_void(raw) && !raw.starts_with('['))
+}
+
+/// Whether a value holds nothing: an empty string, list or object. In place of an absent field, servers send one after the value
+/// (E24).
+pub(crate) fn is_void(raw: &str) -> bool {
+    let inner = |open, close| raw.strip_prefix(open)?.strip_suffix(close);
+    let inner = inner('{', '}').or_else(|| inner('[', ']'));
+    raw == "\"\"" || inner.is_some_and(|inner| inner.trim_ascii().is_empty())
 }
 
 /// Adds a field, or replaces its value if that is to be replaced; true if it did either.

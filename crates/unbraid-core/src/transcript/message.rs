@@ -120,22 +120,29 @@ impl Transcript {
 
     /// The raw arguments of every call so far.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec![String::new(); self.calls.len()];
-        for (seq, record) in self
-            .records
-            .iter()
-            .enumerate()
-            .filter(|(_, r)| r.kind == Kind::CallArguments)
-        {
+        let mut arguments = Vec::new();
+        self.add_arguments(0, &mut arguments);
+        arguments
+    }
+
+    /// Adds the raw arguments of the calls that a list does not have yet, whose first record is this one or follows it. Returns how
+    /// many records there are.
+    pub(crate) fn add_arguments(&self, from: usize, arguments: &mut Vec<String>) -> usize {
+        let known = arguments.len();
+        arguments.resize(self.calls.len(), String::new());
+        let records = self.records.iter().enumerate().skip(from);
+        let is_new = |r: &Record| r.kind == Kind::CallArguments && r.number as usize >= known;
+        for (seq, record) in records.filter(|(_, record)| is_new(record)) {
             if let Some(arguments) = arguments.get_mut(record.number as usize) {
                 arguments.push_str(self.text_of(seq));
             }
         }
-        for (arguments, entry) in arguments.iter_mut().zip(&self.calls) {
+        let new = arguments.iter_mut().zip(&self.calls).skip(known);
+        for (arguments, entry) in new {
             arguments.push_str(&entry.waiting);
             arguments.extend(self.late_half(entry));
         }
-        arguments
+        self.records.len()
     }
 
     /// Half a character that came after the end is replaced, unless its other half follows (C14).

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 /// A piece of text that may begin or end inside a surrogate pair.
 ///
 /// Servers that cut UTF-16 send one half of an emoji at the end of a delta and the other half at the start of the next
-/// one. The updates of `unbraid::Updates` contain no halves: they are joined there.
+/// one. The updates of `unbraid::Updates` contain no halves in their deltas: they are joined there. A message in place of deltas
+/// keeps them.
 ///
 /// # Examples
 ///

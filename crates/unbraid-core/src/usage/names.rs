@@ -43,6 +43,12 @@ impl Counts {
             "outputTokenCount",
         ]) {
             Self::bedrock(fields)
+        } else if has(&[
+            "prompt_token_count",
+            "generation_token_count",
+            "inputTextTokenCount",
+        ]) {
+            Self::invoked(fields)
         } else {
             Self::cohere(fields)
         }
@@ -109,6 +115,16 @@ impl Counts {
             total: number(fields, "totalTokens"),
             cached: read,
             reasoning: None,
+        }
+    }
+
+    /// Llama and Titan in the answer of `invoke` without streaming.
+    fn invoked(fields: &Fields) -> Self {
+        let either = |one, other| number(fields, one).or_else(|| number(fields, other));
+        Self {
+            prompt: either("prompt_token_count", "inputTextTokenCount"),
+            completion: either("generation_token_count", "tokenCount"),
+            ..Self::default()
         }
     }
 

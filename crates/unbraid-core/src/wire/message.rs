@@ -155,7 +155,7 @@ fn tool_call(raw: &str) -> Result<ToolCall, &'static str> {
             "id" => call.id = text(raw)?.map(Arc::from),
             "index" => call.wire_index = raw.parse().ok(),
             "type" if raw == "\"custom\"" => call.kind = CallKind::Custom,
-            "type" => {}
+            "type" if matches!(raw, "\"function\"" | "\"\"" | "null") => {}
             "function" | "custom" => {
                 for (key, raw) in raw_pairs(raw) {
                     name_or_arguments(&key, raw, &mut call)?;
@@ -206,6 +206,7 @@ impl ToolCall {
             arguments: String::new(),
             status: None,
             extra: Vec::new(),
+            without_id: false,
         }
     }
 }

@@ -143,8 +143,9 @@ pub(super) struct LogSource {
     frame: Vec<u8>,
     /// The choices whose finish reason was decoded.
     reasons: Vec<ChoiceIndex>,
-    /// Choices that were cut off. They end with the next event, or after what a dialect has held back until the end of the body.
-    cut: Vec<ChoiceIndex>,
+    /// Choices that were cut off, or have failed. They end with the next event, or after what a dialect has held back until the
+    /// end of the body.
+    cut: Vec<(ChoiceIndex, End)>,
     /// The first parts of a long event, together no longer than an event may be.
     parts: Vec<u8>,
     last: Seq,
@@ -208,11 +209,9 @@ impl LogSource {
             }
             // The end that follows says the same, and how: a reason in it would look like that of a complete answer.
             Event::Synthetic { .. } => self.parts.clear(),
-            Event::ChoiceEnd {
-                choice,
-                end: End::Interrupted,
-                ..
-            } => self.cut.push(choice),
+            Event::ChoiceEnd { choice, end, .. } if end == End::Interrupted || end.is_error() => {
+                self.cut.push((choice, end));
+            }
             Event::ChoiceEnd {
                 choice,
                 end,
@@ -224,6 +223,9 @@ impl LogSource {
                     let mut update = Update::default().with_event_index(last).with_choice(choice);
                     update.finish_reason = Some(reason.into());
                     accept(SourceItem::Update(&update));
+                } else if end == End::Cancelled {
+                    self.decoder
+                        .flush(choice, &mut |update| accept(SourceItem::Update(update)));
                 }
                 accept(SourceItem::ChoiceEnd(choice, choice_end(end)));
             }
@@ -232,8 +234,8 @@ impl LogSource {
     }
 
     fn end_cut(&mut self, accept: &mut dyn FnMut(SourceItem<'_>)) {
-        for choice in self.cut.drain(..) {
-            accept(SourceItem::ChoiceEnd(choice, choice_end(End::Interrupted)));
+        for (choice, end) in self.cut.drain(..) {
+            accept(SourceItem::ChoiceEnd(choice, choice_end(end)));
         }
     }
 
@@ -265,21 +267,24 @@ impl LogSource {
         accept: &mut dyn FnMut(SourceItem<'_>),
     ) -> Result<(), StreamError> {
         let stream_end = stream_end(end.end);
-        if !matches!(stream_end, LibraryEnd::Error(_)) {
-            let Self { decoder, cut, .. } = self;
-            // What a dialect has held back comes before the ends. The log does not have the event that was cut, after which a
-            // reason that was held back is not the last one (Gemini, G6): the producer has judged that.
-            let held = decoder.finish(&mut |update| {
-                let is_cut = update.choice.is_some_and(|choice| cut.contains(&choice));
-                if is_cut && update.finish_reason.is_some() {
-                    let mut update = update.clone();
-                    update.finish_reason = None;
-                    accept(SourceItem::Update(&update));
-                } else {
-                    accept(SourceItem::Update(update));
-                }
-            });
-            held.transpose()?;
+        let Self { decoder, cut, .. } = self;
+        // What a dialect has held back comes before the ends. The log does not have the event that was cut, after which a
+        // reason that was held back is not the last one (Gemini, G6): the producer has judged that.
+        let mut held = |update: &Update<'_>| {
+            let is_cut = cut.iter().any(|(choice, _)| Some(*choice) == update.choice);
+            if is_cut && update.finish_reason.is_some() {
+                let mut update = update.clone();
+                update.finish_reason = None;
+                accept(SourceItem::Update(&update));
+            } else {
+                accept(SourceItem::Update(update));
+            }
+        };
+        match &stream_end {
+            LibraryEnd::Error(error) => decoder.abort(error, &mut held),
+            LibraryEnd::Done | LibraryEnd::Interrupted => {
+                decoder.finish(&mut held).transpose()?;
+            }
         }
         self.end_cut(accept);
         match stream_end {

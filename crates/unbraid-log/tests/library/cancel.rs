@@ -3,6 +3,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use unbraid::{ChoiceEnd, StreamError};
 use unbraid_log::{Command, End, Event, JournalReader, Meta, Seq, completions};
+use unbraid_testkit::fixture::Fixture;
 
 use crate::{Recorded, first_deltas, new_log};
 
@@ -123,6 +124,31 @@ async fn the_choices_beside_a_cancelled_one_keep_everything() {
             );
             assert_eq!(cancelled.outcome().await.message.content, "b", "{second}");
         }
+    }
+}
+
+/// Its dialect holds back what may change until the end of the response.
+#[tokio::test(start_paused = true)]
+async fn p14_a_cancelled_choice_has_what_was_held_back() {
+    let fixture = Fixture::named("responses/openai-p14-encrypted-content-at-the-end");
+    let body = String::from_utf8(fixture.bytes).unwrap();
+    let mut recorded = Recorded::start(1).await;
+    let readers = [recorded.read(), recorded.recording.completions()];
+    for event in body.split_inclusive("\n\n").take(9) {
+        recorded.write(event).await;
+    }
+    for reader in &readers {
+        assert_eq!(first_deltas(reader, 0, 1).await, "Hi");
+    }
+    recorded.recording.cancel_choice(0);
+    for reader in readers.iter().chain([&recorded.read()]) {
+        let outcome = reader.choice(0).await.unwrap().outcome().await;
+        assert_eq!(outcome.end, ChoiceEnd::Cancelled);
+        let message = serde_json::to_string(&outcome.message).unwrap();
+        assert!(
+            message.contains("RTE=") && message.contains("QzE="),
+            "{message}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use futures::stream;
-use unbraid::{ChoiceOutcome, Completions};
+use unbraid::{BoxError, ChoiceOutcome, Completions};
 use unbraid_log::{StreamId, completions, record};
 use unbraid_testkit::fixture::Fixture;
 
@@ -30,6 +30,29 @@ async fn outcomes(completions: &Completions) -> Vec<(u32, &'static str, String, 
 /// Every stream of the fixtures gives the same answers through a log. Its log contains the events.
 #[tokio::test(start_paused = true)]
 async fn every_fixture_gives_the_same_answers_through_a_log() {
+    compare(|bytes| vec![Ok(bytes.to_vec())]).await;
+}
+
+/// What a dialect has held back for its end is not lost with the connection.
+#[tokio::test(start_paused = true)]
+async fn every_fixture_gives_the_same_answers_through_a_log_if_its_connection_fails() {
+    for parts in [2, 4] {
+        compare(|bytes| {
+            let near = bytes.len() - bytes.len() / parts;
+            let blank_lines = bytes
+                .windows(2)
+                .enumerate()
+                .filter(|(_, two)| two == b"\n\n");
+            let cut = blank_lines.map(|(at, _)| at + 2).find(|at| *at >= near);
+            let received = bytes.get(..cut.unwrap_or(near)).unwrap_or_default();
+            vec![Ok(received.to_vec()), Err("connection reset".into())]
+        })
+        .await;
+    }
+}
+
+/// Compares what is read directly with what is read through a log, of a body for each fixture.
+async fn compare(body_of: impl Fn(&[u8]) -> Vec<Result<Vec<u8>, BoxError>>) {
     let (mut compared, mut differing) = (0, Vec::new());
     for fixture in Fixture::all() {
         let has_options = fixture.options != Default::default();
@@ -41,11 +64,11 @@ async fn every_fixture_gives_the_same_answers_through_a_log() {
         {
             continue;
         }
-        let bytes = || stream::iter([Ok::<_, std::io::Error>(fixture.bytes.clone())]);
-        let direct = Completions::from_byte_stream(bytes());
+        let body = || stream::iter(body_of(&fixture.bytes));
+        let direct = Completions::from_byte_stream(body());
         let expected = outcomes(&direct).await;
         let (log, id) = (new_log(), StreamId::random().unwrap());
-        let recording = record(bytes(), Arc::clone(&log), id.clone()).await.unwrap();
+        let recording = record(body(), Arc::clone(&log), id.clone()).await.unwrap();
         let own = outcomes(&recording.completions()).await;
         let read = outcomes(&completions(log, id)).await;
         assert_eq!(own, read, "{}", fixture.name);

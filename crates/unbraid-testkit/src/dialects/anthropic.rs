@@ -258,7 +258,7 @@ fn block_of(blocks: &mut Vec<Block>, index: i64, delta: &Value) -> Option<usize>
         "input_json_delta" => "partial_json",
         _ => "type",
     };
-    if text(delta, key).is_empty() {
+    if arguments(&delta[key]).is_empty() {
         return None;
     }
     let last = blocks.iter().rposition(|block| block.index == index);
@@ -299,7 +299,7 @@ fn finish_block(choice: &mut Choice, block: &Block) {
     let Block { start, deltas, .. } = block;
     let json: String = deltas
         .iter()
-        .map(|delta| text(delta, "partial_json"))
+        .map(|delta| arguments(&delta["partial_json"]))
         .collect();
     match text(start, "type") {
         "text" => {}

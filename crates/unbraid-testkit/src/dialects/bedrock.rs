@@ -1,8 +1,12 @@
 //! Bedrock: the events of Converse, its body, and the chunks of `invoke` after decoding.
 
 mod guardrail;
+mod models;
 
 use serde_json::{Value, json};
+
+pub(super) use models::is_body;
+use models::{is_of_model, models, read_decoded};
 
 use super::{
     Answer, Call, Choice, Stream, WireValue, anthropic, arguments, entries, is_error, merge,
@@ -18,6 +22,11 @@ pub(super) fn read(stream: &Stream) -> Answer {
         let mut answer = anthropic::read_values(&chunks);
         guardrail::add(&mut answer, &chunks, anthropic::read_values);
         return answer;
+    }
+    let is_decoded = |wire: &&WireValue| wire.name.is_empty() && is_of_model(&wire.value);
+    let decoded_values: Vec<WireValue> = stream.values.iter().filter(is_decoded).cloned().collect();
+    if !decoded_values.is_empty() {
+        return read_decoded(&decoded_values);
     }
     let converse: Vec<(String, Value)> = stream
         .values
@@ -126,11 +135,19 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
         return read_body(body);
     }
     let mut blocks: Vec<Block> = Vec::new();
-    let mut started = false;
+    let (mut started, mut has_head, mut has_content) = (false, false, false);
     for (name, payload) in events {
         let index = payload["contentBlockIndex"].as_i64().unwrap_or_default();
+        has_content |= ["contentBlockStart", "contentBlockDelta", "messageStop"].contains(&&**name);
         match name.as_str() {
-            "messageStart" => started = true,
+            "messageStart" => {
+                started = true;
+                // A11: after content it is that of another message.
+                if std::mem::replace(&mut has_head, true) && has_content {
+                    answer.malformed = true;
+                    break;
+                }
+            }
             "contentBlockStart" => {
                 started = true;
                 let is_it = |block: &&mut Block| block.index == index && block.is_open;
@@ -326,61 +343,5 @@ fn read_body(body: &Value) -> Answer {
     choice.fill_calls();
     merge(&mut answer.usage, &body["usage"]);
     answer.choices.insert(0, choice);
-    answer
-}
-
-/// The formats of single models (B10, B13, B14).
-fn models(chunks: &[WireValue]) -> Answer {
-    let mut answer = Answer::default();
-    for WireValue { value, .. } in chunks {
-        for entry in entries(&value["choices"]) {
-            let index = entry["index"].as_u64().unwrap_or_default() as u32;
-            let choice = answer.choices.entry(index).or_default();
-            choice.content += text(&entry["delta"], "content");
-            choice.content += text(entry, "text");
-            let why = reason(&entry["finish_reason"]).or_else(|| reason(&entry["stop_reason"]));
-            choice.finish_reason = choice.finish_reason.take().or(why);
-        }
-        if let Some(entry) = ["generation", "outputText", "completion"]
-            .iter()
-            .find(|key| value.get(**key).is_some())
-        {
-            let choice = answer.choices.entry(0).or_default();
-            choice.content += text(value, entry);
-            let why = reason(&value["stop_reason"]).or_else(|| reason(&value["completionReason"]));
-            choice.finish_reason = choice.finish_reason.take().or(why);
-        }
-        for (list, why) in [("outputs", "stop_reason"), ("generations", "finish_reason")] {
-            for (index, entry) in (0..).zip(entries(&value[list])) {
-                let choice = answer.choices.entry(index).or_default();
-                choice.content += text(entry, "text");
-                choice.finish_reason = choice.finish_reason.take().or_else(|| reason(&entry[why]));
-            }
-        }
-        if value.get("is_finished").is_some() {
-            let index = value["index"].as_u64().map(|index| index as u32);
-            let is_end_of_all = value["is_finished"] == true && index.is_none();
-            if !is_end_of_all {
-                let choice = answer.choices.entry(index.unwrap_or_default()).or_default();
-                choice.content += text(value, "text");
-                let is_first = choice.calls.is_empty();
-                for call in entries(&value["tool_calls"]).iter().filter(|_| is_first) {
-                    choice.calls.push(Call {
-                        name: text(call, "name").to_owned(),
-                        arguments: call["parameters"].to_string(),
-                        ..Call::default()
-                    });
-                }
-            }
-            for (known, choice) in &mut answer.choices {
-                if index.is_none_or(|index| index == *known) {
-                    choice.finish_reason = choice
-                        .finish_reason
-                        .take()
-                        .or_else(|| reason(&value["finish_reason"]));
-                }
-            }
-        }
-    }
     answer
 }

@@ -10,6 +10,8 @@ pub(super) fn read(stream: &Stream) -> Answer {
     // The index of each call, and whether its start is missing.
     let mut indexes: Vec<(i64, bool)> = Vec::new();
     let mut started = false;
+    // A11: the id of the start, and whether it had content, or any has followed.
+    let (mut head, mut has_content) = (None, false);
     for wire in &stream.values {
         let value = &wire.value;
         let is_message = value["message"].is_string() && !value["type"].is_string();
@@ -20,8 +22,30 @@ pub(super) fn read(stream: &Stream) -> Answer {
         let kind = value["type"].as_str().unwrap_or(&wire.name);
         let message = &value["delta"]["message"];
         started = true;
+        has_content |= [
+            "content-start",
+            "content-delta",
+            "tool-plan-delta",
+            "citation-start",
+        ]
+        .contains(&kind)
+            || ["tool-call-start", "tool-call-delta"].contains(&kind);
         match kind {
-            "message-start" => read_message(&mut choice, message),
+            "message-start" => {
+                if let Some(first) = &head {
+                    let is_same = super::is_set(first) && *first == value["id"];
+                    if has_content && !is_same {
+                        answer.malformed = true;
+                        break;
+                    }
+                    continue;
+                }
+                head = Some(value["id"].clone());
+                has_content |= ["content", "tool_plan", "tool_calls", "citations"]
+                    .iter()
+                    .any(|key| super::is_set(&message[*key]));
+                read_message(&mut choice, message);
+            }
             "content-start" | "content-delta" => contents(&mut choice, &message["content"]),
             "tool-plan-delta" => choice.reasoning += text(message, "tool_plan"),
             "tool-call-start" => {
@@ -56,7 +80,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 let at = indexes.iter().rposition(|(known, _)| *known == index);
                 for entry in entries(&message["tool_calls"]) {
                     match at.and_then(|at| choice.calls.get_mut(at)) {
-                        Some(call) => call.arguments += text(&entry["function"], "arguments"),
+                        Some(call) => call.arguments += &arguments(&entry["function"]["arguments"]),
                         None => {
                             let new = call(entry); // A08
                             indexes.push((index, new.id.is_none() && new.name.is_empty()));
@@ -122,7 +146,7 @@ fn end(answer: &mut Answer, choice: &mut Choice, value: &Value) {
     choice.finish_reason = reason(&value["finish_reason"]);
     merge(&mut answer.usage, &value["usage"]);
     choice.fill_calls();
-    if super::is_set(&value["error"]) {
+    if super::is_present(&value["error"]) {
         choice.end = "server_error"; // H06
     } else if choice.finish_reason.is_none() {
         choice.end = "done_without_finish";

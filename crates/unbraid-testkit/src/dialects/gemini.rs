@@ -166,6 +166,15 @@ fn read_part(choice: &mut Choice, part: &Value) {
             &mut choice.content
         };
         lane.push_str(text);
+        if has_content && !signature {
+            // The fields beside a text.
+            let fields = part.as_object().into_iter().flatten();
+            let others = fields.filter(|(key, value)| {
+                is_set(value) && !["text", "thought"].contains(&key.as_str())
+            });
+            let others: Map<String, Value> = others.map(|(k, v)| (k.clone(), v.clone())).collect();
+            choice.list("content_parts", others.into());
+        }
     } else if let Some(data) = data {
         let is_image = text(data, "mimeType").starts_with("image/");
         return choice.list(

@@ -37,8 +37,24 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 },
             });
         }
-        for image in message["images"].as_array().into_iter().flatten() {
-            choice.list("images", image.clone());
+        for (from, key) in [message, value]
+            .into_iter()
+            .flat_map(|from| [(from, "images"), (from, "image")])
+        {
+            match &from[key] {
+                Value::Array(images) => {
+                    images
+                        .iter()
+                        .for_each(|image| choice.list("images", image.clone()));
+                }
+                Value::Null => {}
+                image => choice.list("images", image.clone()),
+            }
+        }
+        for list in ["annotations", "reasoning_details", "content_parts"] {
+            for entry in message[list].as_array().into_iter().flatten() {
+                choice.list(list, entry.clone());
+            }
         }
         if value["done"] == true {
             choice.finish_reason = reason(&value["done_reason"]);

@@ -1,7 +1,9 @@
 //! Responses: the texts of each item from its fragments, or from the first complete value if there are none.
 
+mod citations;
 mod final_output;
 mod items;
+mod kept;
 mod parts;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use self::items::Item;
-use super::{Answer, Call, Choice, Stream, entries, is_set, merge, reason, text};
+use super::{
+    Answer, Call, Choice, Stream, arguments, entries, is_present, is_set, merge, reason, text,
+};
 
 /// One text in order of appearance: of an item and a part, in a lane.
 type TextKey = (usize, &'static str, i64);
@@ -31,6 +35,8 @@ struct Reader {
     calls_ahead: BTreeMap<usize, String>,
     /// The texts of which a complete value has arrived.
     whole: BTreeSet<TextKey>,
+    /// The lists whose entries wait for the end.
+    held: BTreeSet<&'static str>,
     /// The parts that were added, with the number that each of them has here.
     added: BTreeMap<TextKey, i64>,
 }
@@ -39,6 +45,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
     let mut answer = Answer::default();
     let mut reader = Reader::default();
     let mut last = None;
+    let (mut first_id, mut begun_to) = (None, None);
     for wire in &stream.values {
         let value = &wire.value;
         let kind = value["type"].as_str().unwrap_or(&wire.name);
@@ -50,11 +57,31 @@ pub(super) fn read(stream: &Stream) -> Answer {
             answer.error = true;
             break;
         }
+        if kind == "response.created" {
+            // A11: after content, that of another response is none of this answer.
+            let id = &value["response"]["id"];
+            let is_same = *first_id.get_or_insert(id) == id && is_set(id);
+            if !reader.items.is_empty() && !is_same {
+                answer.malformed = true;
+                break;
+            }
+            begun_to = reader.items.iter().filter_map(|item| item.index).max();
+        }
+        let index = value["output_index"].as_i64();
+        if kind == "response.output_item.added" && index.is_some() && index <= begun_to {
+            answer.malformed = true;
+            break;
+        }
         if value["object"] == "response" {
             last = Some(("completed", value));
             break;
         }
         match kind.trim_start_matches("response.") {
+            // P30
+            "done" if value["response"].is_object() => {
+                last = Some(("completed", &value["response"]));
+                break;
+            }
             kind @ ("completed" | "incomplete" | "failed" | "cancelled") => {
                 let body = if value["response"].is_object() {
                     &value["response"]
@@ -72,7 +99,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
         reader.final_output(&streamed, body);
         merge(&mut answer.usage, &body["usage"]);
         let status = body["status"].as_str().unwrap_or(kind);
-        if status == "failed" || is_set(&body["error"]) {
+        if status == "failed" || is_present(&body["error"]) {
             answer.error = true;
         } else {
             let why = reason(&body["incomplete_details"]["reason"]);
@@ -108,6 +135,16 @@ impl Reader {
         match kind {
             "output_text.delta" => self.delta(value, &id, "content", part),
             "refusal.delta" => self.delta(value, &id, "refusal", part),
+            // P30
+            "content_part.delta" if value["delta"].is_string() => {
+                self.delta(value, &id, "content", part)
+            }
+            "reasoning.delta" if value["delta"].is_string() => {
+                self.reasoning(value, &id, "text", part, text(value, "delta"), false)
+            }
+            "reasoning_summary.delta" if value["delta"].is_string() => {
+                self.reasoning(value, &id, "summary", part, text(value, "delta"), false);
+            }
             "reasoning_text.delta" => {
                 self.reasoning(value, &id, "text", part, text(value, "delta"), false)
             }
@@ -116,17 +153,17 @@ impl Reader {
             }
             "output_text.done" => self.whole(value, &id, "content", part, text(value, "text")),
             "refusal.done" => self.whole(value, &id, "refusal", part, text(value, "refusal")),
-            "reasoning_text.done" => {
+            "reasoning_text.done" | "reasoning.done" => {
                 self.reasoning(value, &id, "text", part, text(value, "text"), true)
             }
-            "reasoning_summary_text.done" => {
+            "reasoning_summary_text.done" | "reasoning_summary.done" => {
                 self.reasoning(value, &id, "summary", part, text(value, "text"), true);
             }
             "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
                 let at = self.item(value, &id, "call");
                 let call = self.call(at);
-                let piece = text(value, "delta");
-                let piece = unrepeated(self.calls_ahead.entry(call).or_default(), piece);
+                let piece = arguments(&value["delta"]);
+                let piece = unrepeated(self.calls_ahead.entry(call).or_default(), &piece);
                 self.choice.calls[call].arguments += piece;
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
@@ -138,8 +175,17 @@ impl Reader {
             }
             "output_text.annotation.added" | "output_text_annotation.added" => {
                 let at = self.item(value, &id, "message");
-                self.items[at].annotated = true;
-                self.choice.list("annotations", value["annotation"].clone());
+                let part = self.number_of(at, "content", part);
+                self.cite(at, part, &value["annotation"]);
+            }
+            "content_part.done" if value["part"]["type"] == "output_text" => {
+                let whole = entries(&value["part"]["annotations"]);
+                if !whole.is_empty() {
+                    let at = self.item(value, &id, "message");
+                    let part = self.number_of(at, "content", part);
+                    let whole = whole.into_iter().map(|citation| (part, citation));
+                    self.complete_citations(at, Some(part), &whole.collect::<Vec<_>>());
+                }
             }
             "output_item.added" | "output_item.done" if value["item"].is_object() => {
                 self.item_event(value, &value["item"], kind == "output_item.done");
@@ -181,6 +227,15 @@ impl Reader {
         }
         let own = self.pieces.iter().filter(|(known, _)| *known == key);
         let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
+        // P24: what a resumed stream lacks has no place any more.
+        let later = self.pieces.iter().any(|((item, lane, part), piece)| {
+            (*item, *lane) == (key.0, key.1)
+                && (key.2 + 1..i64::MAX).contains(part)
+                && !piece.is_empty()
+        });
+        if later && so_far.is_empty() {
+            return;
+        }
         if let Some(rest) = whole.strip_prefix(&so_far) {
             self.pieces.push((key, rest.to_owned()));
             self.ahead.entry(key).or_default().push_str(rest);
@@ -272,19 +327,15 @@ impl Reader {
                 let at = self.item(event, &id, "message");
                 self.items[at].was_added |= !done;
                 self.phase(at, item);
-                let annotated = self.items[at].annotated || self.items[at].is_done;
                 let joined = ["content", "refusal"].map(|lane| done && self.joined(at, lane, item));
                 for (part, content) in (0..).zip(entries(&item["content"])).filter(|_| done) {
                     let (lane, key) = lane_of(content);
                     if !joined[usize::from(lane == "refusal")] {
                         self.complete((at, lane, part), text(content, key));
                     }
-                    for annotation in entries(&content["annotations"])
-                        .into_iter()
-                        .filter(|_| !annotated)
-                    {
-                        self.choice.list("annotations", annotation.clone());
-                    }
+                }
+                if done {
+                    self.complete_citations(at, None, &citations::of(item));
                 }
                 self.items[at].is_done |= done;
             }
@@ -293,23 +344,26 @@ impl Reader {
                 self.items[at].was_added |= !done;
                 if done {
                     self.whole_reasoning(at, item);
-                    if !self.items[at].is_done {
-                        self.details(item);
-                    }
+                    self.details(at, item);
                     self.items[at].is_done = true;
                 }
             }
             kind @ ("function_call" | "custom_tool_call") => {
                 let at = self.item(event, &id, "call");
+                self.items[at].was_added |= !done;
                 self.header(at, item, kind == "custom_tool_call");
                 self.whole_call(at, item);
                 self.items[at].is_done |= done;
             }
             kind => {
                 let at = self.item(event, &id, "other");
-                if done && !self.items[at].is_done {
+                self.items[at].was_added |= !done;
+                if self.items[at].kind.is_empty() {
+                    kind.clone_into(&mut self.items[at].kind);
+                }
+                if done {
                     self.items[at].is_done = true;
-                    self.choice.list(list_of(kind), item.clone());
+                    self.keep(at, list_of(kind), item);
                 }
             }
         }
@@ -320,6 +374,9 @@ impl Reader {
             self.phases = true;
             let part = json!({ "type": "message", "id": item["id"], "phase": item["phase"] });
             self.choice.list("content_parts", part);
+            let place = self.choice.lists["content_parts"].len() - 1;
+            let is_held = self.held.contains("content_parts");
+            self.items[at].kept = Some(("content_parts", place, is_held));
         }
         self.items[at].described = true;
     }
@@ -332,10 +389,10 @@ impl Reader {
         }
     }
 
-    fn details(&mut self, item: &Value) {
+    fn details(&mut self, at: usize, item: &Value) {
         let both = is_set(&item["summary"]) && is_set(&item["content"]);
-        if is_set(&item["encrypted_content"]) || both {
-            self.choice.list("reasoning_details", item.clone());
+        if is_set(&item["encrypted_content"]) || both || self.items[at].kept.is_some() {
+            self.keep(at, "reasoning_details", item);
         }
     }
 

@@ -87,7 +87,7 @@ impl Choice {
             self.text_completion = true;
         }
         self.refusal
-            .push_str(text(delta, "refusal").unwrap_or_default());
+            .push_str(&joined(delta, "refusal").unwrap_or_default());
         self.text_deltas += u64::from(arguments || self.text_len() > texts_before);
         self.tools.delta(delta);
         if was_empty {
@@ -179,16 +179,18 @@ impl Choice {
             Some("text") => self
                 .content
                 .push_str(text(part, "text").unwrap_or_default()),
-            Some("thinking") => match part.get("thinking") {
-                Some(Value::String(thought)) => self.think(thought, "parts"),
-                Some(Value::Array(thoughts)) => {
-                    thoughts
-                        .iter()
-                        .filter_map(|thought| text(thought, "text"))
-                        .for_each(|thought| self.think(thought, "parts"));
+            Some("thinking" | "reasoning") => {
+                match part.get("thinking").or_else(|| part.get("summary")) {
+                    Some(Value::String(thought)) => self.think(thought, "parts"),
+                    Some(Value::Array(thoughts)) => {
+                        thoughts
+                            .iter()
+                            .filter_map(|thought| text(thought, "text"))
+                            .for_each(|thought| self.think(thought, "parts"));
+                    }
+                    _ => {}
                 }
-                _ => {}
-            },
+            }
             _ => {}
         }
     }
@@ -200,10 +202,10 @@ impl Choice {
             Some(keys) => keys.iter().map(String::as_str).collect(),
             None => REASONING_KEYS.to_vec(),
         };
-        let mut texts = names.iter().map(|name| (name, text(delta, name)));
+        let mut texts = names.iter().map(|name| (name, joined(delta, name)));
         if let Some((name, Some(part))) = texts.find(|(_, part)| part.is_some()) {
             self.has_reasoning_key = true;
-            self.think(part, &format!("field {name}"));
+            self.think(&part, &format!("field {name}"));
         } else if let (false, Some(Value::Array(details))) =
             (self.has_reasoning_key, delta.get("reasoning_details"))
         {
@@ -235,6 +237,9 @@ impl Choice {
                 .map_or(0, Vec::len)
         };
         self.logprobs_content_len += len("/logprobs/content");
+        // M6: the number of the only token of the delta.
+        let has_text = text(&element["delta"], "content").is_some();
+        self.logprobs_content_len += usize::from(has_text && element["logprobs"].is_number());
         self.logprobs_refusal_len += len("/logprobs/refusal");
         self.logprobs_tokens_len += len("/logprobs/tokens");
     }
@@ -262,11 +267,29 @@ impl Choice {
     }
 }
 
-/// The finish reason; null and `""` count as absent (F1).
+/// The text of a field: a string, a list of parts, or one part (C11).
+fn joined(object: &Value, key: &str) -> Option<String> {
+    let of_part = |part: &Value| {
+        let fields = ["text", "thinking", "content"].into_iter();
+        let text = part
+            .as_str()
+            .or_else(|| fields.filter_map(|key| text(part, key)).next());
+        text.unwrap_or_default().to_owned()
+    };
+    let text = match object.get(key)? {
+        Value::Array(parts) => parts.iter().map(of_part).collect(),
+        part => of_part(part),
+    };
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The finish reason; null, as a word too, and `""` count as absent (F1).
 pub(super) fn finish_reason(element: &Value) -> Option<String> {
     match element.get("finish_reason")? {
         Value::Null => None,
-        Value::String(reason) => Some(reason.clone()).filter(|reason| !reason.is_empty()),
+        Value::String(reason) => {
+            Some(reason.clone()).filter(|reason| !["", "null"].contains(&&**reason))
+        }
         other => Some(other.to_string()),
     }
 }

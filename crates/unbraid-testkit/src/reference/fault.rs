@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::text;
+pub(super) use crate::dialects::is_present;
 use crate::dialects::{identify_value, is_set};
 
 /// The whole value of an event with this name if it reports an error (X1 to X9).
@@ -18,7 +19,19 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
     let failed = value
         .pointer("/base_resp/status_code")
         .is_some_and(is_error_code);
-    let has_fields = refused || coded || has("error_message") || has("detail");
+    let kind = value["type"].as_str().unwrap_or_default();
+    let has_message = has("msg") || has("message");
+    let is_status = |key: &str| {
+        let status = value.get(key).and_then(number);
+        status.is_some_and(|status| (400..600).contains(&status))
+    };
+    let has_status = is_status("status") || is_status("statusCode") || is_status("status_code");
+    let has_fields = refused
+        || coded
+        || is_named_error(value)
+        || has("detail")
+        || has_message && is_of_error(kind)
+        || (has_message || has("title")) && has_status;
 
     let is_error = has("error")
         || value.pointer("/x_groq/error").is_some_and(is_set)
@@ -30,17 +43,36 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
     is_error.then(|| value.clone())
 }
 
-/// Whether neither a type, nor a name, nor its fields say what a value is, or the type is that of an error.
-fn is_nameless(value: &Value, name: &str) -> bool {
-    let kind = value["type"].as_str().unwrap_or(name).to_lowercase();
-    let is_usual = ["", "message", "data"].contains(&&*kind);
-    let is_error = kind.ends_with("error") || kind.ends_with("exception");
-    (is_usual || is_error) && matches!(identify_value(value, name), None | Some("chat"))
+/// Whether `error_code`, or without it a message of an error, or one of `errors` reports one.
+fn is_named_error(value: &Value) -> bool {
+    let says_success = |value: &Value| {
+        let word = value.as_str().unwrap_or_default().to_lowercase();
+        word == "success" || word == "ok" || [Some(0), Some(200)].contains(&number(value))
+    };
+    let is_failure = |key: &str| {
+        let field = value.get(key);
+        field.is_some_and(|field| is_present(field) && !says_success(field))
+    };
+    let listed = value.get("errors").and_then(Value::as_array);
+    is_failure("error_code")
+        || !value.get("error_code").is_some_and(says_success)
+            && (is_failure("error_msg") || is_failure("error_message"))
+        || listed.is_some_and(|errors| errors.iter().any(is_present))
 }
 
-/// Gateways that serialize every field send null, false or `""` where there is no error (X3).
-pub(super) fn is_present(value: &Value) -> bool {
-    !value.is_null() && value != false && value != ""
+/// Whether neither a type, nor a name, nor its fields say what a value is, or the type is that of an error.
+fn is_nameless(value: &Value, name: &str) -> bool {
+    let kind = value["type"].as_str().unwrap_or(name);
+    let is_usual = ["", "message", "data"].contains(&&*kind.to_lowercase());
+    let mut schemes = ["about:", "http:", "https:", "urn:"].into_iter();
+    let is_uri = schemes.any(|scheme| kind.starts_with(scheme));
+    (is_usual || is_uri || is_of_error(kind))
+        && matches!(identify_value(value, name), None | Some("chat"))
+}
+
+fn is_of_error(kind: &str) -> bool {
+    let kind = kind.to_lowercase();
+    kind.ends_with("error") || kind.ends_with("exception")
 }
 
 /// A word in place of a code, if it names a failure and not how far the work is.
@@ -53,7 +85,10 @@ fn is_error_word(value: &Value) -> bool {
 
 /// Zero and an absent code mean success, and so do the codes of success and progress in HTTP.
 fn is_error_code(value: &Value) -> bool {
+    number(value).is_some_and(|number| number != 0 && !(100..300).contains(&number))
+}
+
+fn number(value: &Value) -> Option<i64> {
     let number = value.as_i64();
-    let number = number.or_else(|| value.as_str()?.trim().parse().ok());
-    number.is_some_and(|number| number != 0 && !(100..300).contains(&number))
+    number.or_else(|| value.as_str()?.trim().parse().ok())
 }

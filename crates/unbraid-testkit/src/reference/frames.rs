@@ -183,7 +183,24 @@ impl Event {
         if let Some(error) = lenient::parse(data) {
             return vec![Frame::Error(error)];
         }
-        let Some((last, before)) = self.data.split_last() else {
+        let is_mark =
+            |line: &String| matches!(single_item(line).as_deref(), Some([] | [Frame::Done]));
+        let marks = self
+            .data
+            .iter()
+            .rev()
+            .take_while(|line| is_mark(line))
+            .count();
+        let data = &self.data[..self.data.len() - marks];
+        let (data, marks) = if data.is_empty() {
+            (&self.data[..], 0)
+        } else {
+            (data, marks)
+        };
+        if let Some(error) = lenient::parse(&data.join("\n")).filter(|_| marks > 0) {
+            return vec![Frame::Error(error)];
+        }
+        let Some((last, before)) = data.split_last() else {
             return Vec::new();
         };
         let before = before.iter().filter(|line| !line.trim().is_empty());
@@ -208,8 +225,12 @@ fn strictly(data: &str) -> Vec<Frame> {
 
 /// Reads data that is a single item: the end, something to skip, or a JSON value.
 fn single_item(data: &str) -> Option<Vec<Frame>> {
-    match data.trim() {
-        "[DONE]" | "\"[DONE]\"" => Some(vec![Frame::Done]),
+    let data = data.trim();
+    let marks = ["[DONE]", "\"[DONE]\""];
+    match data {
+        _ if marks.contains(&data.strip_prefix("data:").map_or(data, str::trim)) => {
+            Some(vec![Frame::Done])
+        }
         "" | "ping" => Some(Vec::new()),
         comment if comment.starts_with(':') => Some(Vec::new()), // S5
         json => lenient::parse(json).map(chunks),
@@ -260,14 +281,20 @@ fn line_frames(line: &str) -> Vec<Frame> {
 /// Reads several objects in the same data (S28), and what follows them.
 fn several(data: &str) -> Option<Vec<Frame>> {
     let mut frames = Vec::new();
-    let mut objects = Deserializer::from_str(data).into_iter::<Value>();
-    let mut end = 0;
-    while let Some(Ok(object @ Value::Object(_))) = objects.next() {
+    let (mut rest, mut is_first) = (data, true);
+    loop {
+        let mut objects = Deserializer::from_str(rest).into_iter::<Value>();
+        let Some(Ok(object @ Value::Object(_))) = objects.next() else {
+            break;
+        };
         frames.extend(chunks(object));
-        end = objects.byte_offset();
+        is_first = false;
+        rest = rest[objects.byte_offset()..].trim_start();
+        // S27: the next frame follows without a line end.
+        rest = rest.strip_prefix("data:").map_or(rest, str::trim_start);
     }
-    match data[end..].trim() {
-        _ if end == 0 => return None,
+    match rest.trim() {
+        _ if is_first => return None,
         "" => {}
         "[DONE]" => frames.push(Frame::Done),
         _ => frames.push(Frame::Lost),
@@ -288,10 +315,40 @@ fn chunks(value: Value) -> Vec<Frame> {
     match value {
         Value::Array(values) => values.into_iter().flat_map(chunks).collect(),
         Value::Object(fields) if fields.is_empty() => Vec::new(),
-        Value::Object(_) => vec![Frame::Chunk(value, String::new())],
+        Value::Object(_) => vec![Frame::Chunk(with_lists(value), String::new())],
         Value::Null => Vec::new(),
         Value::String(text) if text.is_empty() => Vec::new(),
         Value::String(text) if text.trim() == "[DONE]" => vec![Frame::Done],
         _ => vec![Frame::Lost],
+    }
+}
+
+/// The same chunk, with lists in place of the objects that Lua and PHP write for them, and the reverse (E22).
+fn with_lists(mut chunk: Value) -> Value {
+    to_list(chunk.get_mut("choices"));
+    let choices = chunk.get_mut("choices").and_then(Value::as_array_mut);
+    for choice in choices.into_iter().flatten() {
+        let Some(delta) = choice.get_mut("delta") else {
+            continue;
+        };
+        to_list(delta.get_mut("tool_calls"));
+        if delta.as_array().is_some_and(Vec::is_empty) {
+            *delta = Value::Object(serde_json::Map::new());
+        }
+    }
+    chunk
+}
+
+/// An object with positions as keys becomes a list of its values.
+fn to_list(value: Option<&mut Value>) {
+    let Some(value) = value else { return };
+    let is_position = |key: &String| key.bytes().all(|byte| byte.is_ascii_digit());
+    if let Value::Object(fields) = value
+        && fields.keys().all(is_position)
+    {
+        *value = std::mem::take(fields)
+            .into_iter()
+            .map(|(_, entry)| entry)
+            .collect();
     }
 }

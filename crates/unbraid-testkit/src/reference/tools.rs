@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fault::is_present;
 use super::lenient::join_halves;
 use super::ready::{self, Early, Step};
 use super::status;
@@ -328,6 +329,11 @@ impl Entry {
         let owned = |object, key| text(object, key).map(str::to_owned);
         // T31: a custom tool has `custom` instead of `function`, and `input` instead of `arguments`.
         let custom = entry.get("custom").filter(|custom| custom.is_object());
+        // Types with both members send the one that is not meant empty.
+        let function = entry.get("function").filter(|function| !function.is_null());
+        let is_function = entry["type"] == "function" && function.is_some_and(is_present);
+        let custom =
+            custom.filter(|custom| !is_function && (is_present(custom) || function.is_none()));
         let called = custom
             .or_else(|| entry.get("function"))
             .unwrap_or(&Value::Null);
@@ -340,7 +346,7 @@ impl Entry {
         Self {
             index,
             numbered: index.is_some(),
-            id: owned(entry, "id"),
+            id: owned(entry, "id").or_else(|| Some(entry.get("id")?.as_number()?.to_string())),
             kind: owned(entry, "type").or_else(|| custom.map(|_| "custom".to_owned())),
             name: owned(called, "name"),
             arguments: arguments(called.get(key)),

@@ -33,6 +33,8 @@ struct Faults {
     generation: u64,
     /// How long each byte that the server sends takes.
     delay: Duration,
+    /// How many bytes of the server each connection delivers in a second.
+    rate: Option<u32>,
     /// The age at which a connection is closed.
     max_age: Option<Duration>,
     is_refusing: bool,
@@ -88,6 +90,11 @@ impl Proxy {
     /// Delivers what the server sends later by this time.
     pub fn delay(&self, delay: Duration) {
         self.faults.send_modify(|faults| faults.delay = delay);
+    }
+
+    /// Delivers at most this many bytes of the server in a second, on each connection.
+    pub fn throttle(&self, rate: Option<u32>) {
+        self.faults.send_modify(|faults| faults.rate = rate);
     }
 
     /// Closes all connections, and new ones at once, until `false`.
@@ -195,6 +202,10 @@ async fn forward(
     let write = async move {
         while let Some((due, bytes)) = receiver.recv().await {
             sleep_until(due).await;
+            let rate = faults.borrow().rate.filter(|_| is_delayed);
+            if let Some(rate) = rate {
+                sleep(Duration::from_secs(bytes.len() as u64) / rate).await;
+            }
             let is_open = faults.wait_for(|faults| !faults.is_holding).await.is_ok();
             if !is_open || to.write_all(&bytes).await.is_err() {
                 return;

@@ -64,10 +64,9 @@ impl Completions {
             let usage = state.usage();
             (state.choices.clone(), state.metadata(), usage)
         });
-        // Each log is locked on its own, so that a consumer of one choice waits for that one only.
-        let one_choice = |log: &ChoiceLog| {
-            log.read(|state| unbraid_core::aggregate(&metadata, &usage, [&*state.transcript]))
-        };
+        // No lock is held while a response is made of a long choice: the reader would wait for it, and with it all choices.
+        let one_choice =
+            |log: &ChoiceLog| unbraid_core::aggregate(&metadata, &usage, [&*log.snapshot()]);
         let responses = logs.iter().map(one_choice).collect();
         merge(responses).unwrap_or_else(|| unbraid_core::aggregate(&metadata, &usage, []))
     }
@@ -99,10 +98,8 @@ impl Completions {
         let usage = self.reported_usage().await;
         let logs = self.completion.read(|state| state.choices.clone());
         let one_choice = |log: &ChoiceLog| {
-            log.read(|state| {
-                let choice = &state.transcript;
-                (choice.index(), unbraid_core::internal::choice_json(choice))
-            })
+            let choice = log.snapshot();
+            (choice.index(), unbraid_core::internal::choice_json(&choice))
         };
         let mut choices: Vec<_> = logs.iter().map(one_choice).collect();
         choices.sort_by_key(|(index, _)| *index);

@@ -7,7 +7,9 @@ use std::{
 };
 
 use serde_json::Value;
-use unbraid_core::{ChoiceError, Event, Sequenced, StreamError, internal::EventFilter};
+use unbraid_core::{
+    ChoiceError, ChoiceIndex, Event, Position, Sequenced, StreamError, internal::EventFilter,
+};
 
 use super::{coop_budget::CoopBudget, cursor, text::cut};
 use crate::{
@@ -263,16 +265,28 @@ pub struct AllEvents {
     /// How many of the stream's own events were copied.
     pub(super) seq: usize,
     pub(super) choices: Vec<ChoicePosition>,
+    /// In their order.
     copied: VecDeque<Sequenced>,
+    /// The last event up to which `copied` has all of them; `None` if that is everything. Of a choice that is far ahead of its
+    /// consumer, a part is copied at a time, and what other choices brought later has to wait for the rest.
+    complete_to: Option<SortKey>,
     budget: CoopBudget,
     pub(super) done: bool,
 }
+
+type SortKey = (Position, Option<ChoiceIndex>, u64);
 
 /// A position in the events of one choice.
 #[derive(Clone)]
 pub(super) struct ChoicePosition {
     log: Watcher<LogState>,
     seq: usize,
+    /// The last event that was copied.
+    last: Option<SortKey>,
+    /// Whether the log has more events than were copied.
+    has_more: bool,
+    /// Whether it was read in this pass.
+    is_read: bool,
 }
 
 impl AllEvents {
@@ -286,6 +300,7 @@ impl AllEvents {
             seq: 0,
             choices: Vec::new(),
             copied: VecDeque::new(),
+            complete_to: None,
             budget: CoopBudget::default(),
             done: false,
         }
@@ -298,7 +313,7 @@ impl AllEvents {
         if self.budget.exhausted(cx) {
             return Poll::Pending;
         }
-        if let Some(event) = self.copied.pop_front() {
+        if let Some(event) = self.next_copied() {
             return Poll::Ready(Some(Ok(event)));
         }
         // The completion is read first: once it has closed, no log grows any more, so the choices below are complete.
@@ -307,7 +322,7 @@ impl AllEvents {
         self.copied
             .make_contiguous()
             .sort_by_key(Sequenced::sort_key);
-        if let Some(event) = self.copied.pop_front() {
+        if let Some(event) = self.next_copied() {
             return Poll::Ready(Some(Ok(event)));
         }
         match closed {
@@ -320,6 +335,12 @@ impl AllEvents {
                 Poll::Ready(result.err().map(Err))
             }
         }
+    }
+
+    fn next_copied(&mut self) -> Option<Sequenced> {
+        let next = self.copied.front()?.sort_key();
+        let is_next = self.complete_to.is_none_or(|last| next <= last);
+        is_next.then(|| self.copied.pop_front()).flatten()
     }
 
     /// Copies the stream's own events; ready once the stream has closed.
@@ -338,6 +359,9 @@ impl AllEvents {
             choices.extend(new.map(|log| ChoicePosition {
                 log: Watcher::new(log),
                 seq: 0,
+                last: None,
+                has_more: false,
+                is_read: false,
             }));
             state
                 .closed
@@ -346,20 +370,55 @@ impl AllEvents {
         })
     }
 
+    /// Copies events of each choice whose copied ones are about to be returned. A choice with events that wait for another choice
+    /// is not read, so that few are copied.
     fn poll_choices(&mut self, cx: &Context<'_>) {
         let Self {
-            choices, copied, ..
+            choices,
+            copied,
+            complete_to,
+            ..
         } = self;
-        for ChoicePosition { log, seq } in choices {
-            let _ready: Poll<()> = log.poll_read(cx, |state| {
-                copy(state, EventFilter::All, seq, copied);
-                state.read_until(*seq, ())
-            });
+        choices.iter_mut().for_each(|choice| choice.is_read = false);
+        loop {
+            let mut has_read = false;
+            for choice in choices.iter_mut() {
+                let waits = complete_to.is_some_and(|to| choice.last.is_some_and(|last| last > to));
+                if !choice.is_read && !waits {
+                    choice.read(cx, copied);
+                    has_read = true;
+                }
+            }
+            let partial = choices.iter().filter(|choice| choice.has_more);
+            *complete_to = partial.filter_map(|choice| choice.last).min();
+            // Reading one choice may allow another one's events to be returned, after which that has to be read, too.
+            if !has_read {
+                return;
+            }
         }
     }
 
     fn is_done(&self) -> bool {
         self.done
+    }
+}
+
+impl ChoicePosition {
+    /// Copies the next events.
+    fn read(&mut self, cx: &Context<'_>, copied: &mut VecDeque<Sequenced>) {
+        let Self {
+            log, seq, has_more, ..
+        } = self;
+        let before = copied.len();
+        let _ready: Poll<()> = log.poll_read(cx, |state| {
+            copy(state, EventFilter::All, seq, copied);
+            *has_more = *seq < state.transcript.event_count();
+            state.read_until(*seq, ())
+        });
+        if copied.len() > before {
+            self.last = copied.back().map(Sequenced::sort_key);
+        }
+        self.is_read = true;
     }
 }
 

@@ -160,8 +160,8 @@ impl SourceSet {
     ///
     /// The range may overlap with that of another source, so that one source can bring what another one left out. The
     /// caller sees to it that no index comes twice, for example by waiting until the other source is
-    /// [`closed`](SourceHandle::closed). Nothing is mixed otherwise: two sources that use an index have a choice each, and
-    /// [`Completions::choice`] returns the one that appeared first.
+    /// [`closed`](SourceHandle::closed). No text is mixed otherwise: two sources that use an index have a choice each, and
+    /// [`Completions::choice`] returns the one that appeared first. But they are cancelled together.
     ///
     /// Returns `None` if the completion was cancelled or has no handle left; then the source is dropped.
     ///

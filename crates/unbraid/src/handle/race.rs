@@ -20,9 +20,9 @@ use crate::{
 impl Completions {
     /// Waits until `k` choices have finished, cancels the rest, and returns the winners in the order in which they ended.
     ///
-    /// Only the end `finished` counts, for any reason (`length`, too). If fewer choices finish, it returns when the stream is
-    /// over, and cancels nothing. Otherwise it is [`first_where`](Self::first_where) with that condition; with `k` = 0 it
-    /// returns at once and cancels nothing.
+    /// Only the end `finished` counts, for any reason (`length`, too). The others end as `cancelled`, or as `finished` if their
+    /// finish reason has arrived, and a source is closed as by [`first_where`](Self::first_where). If fewer choices finish, it
+    /// returns when the stream is over, and cancels nothing; with `k` = 0 it returns at once and cancels nothing.
     ///
     /// # Cancel safety
     ///
@@ -48,10 +48,19 @@ impl Completions {
     /// # }
     /// ```
     pub async fn first_finished(&self, k: usize) -> Vec<ChoiceOutcome> {
-        let finished = |choice: &Transcript| matches!(choice.end(), Some(ChoiceEnd::Finished(_)));
+        let mut outcomes = self.outcomes();
         let mut winners = Vec::new();
-        for choice in self.first_where(k, finished).await {
-            winners.push(choice.outcome().await);
+        while winners.len() < k {
+            // An error comes after the last outcome.
+            let Some(Ok(outcome)) = outcomes.next().await else {
+                return winners;
+            };
+            if matches!(outcome.end, ChoiceEnd::Finished(_)) {
+                winners.push(outcome);
+            }
+        }
+        if k > 0 {
+            self.send_keep_only(winners.iter().map(|winner| winner.choice).collect());
         }
         winners
     }
@@ -65,8 +74,8 @@ impl Completions {
     /// [`keep_only`](Self::keep_only).
     ///
     /// A winner that is still being written goes on. The others end as `cancelled`, including those that have not appeared
-    /// yet, with the usage of what they had. A source that has no winner is closed at once, any other when its winners have
-    /// ended.
+    /// yet, with the usage of what they had, or as `finished` if their finish reason has arrived. A source that has no winner is
+    /// closed at once, any other when its winners have ended.
     ///
     /// If fewer than `k` are accepted, it returns when the stream is over. With `k` = 0 it returns at once and cancels
     /// nothing.
@@ -119,7 +128,8 @@ impl Completions {
         winners
     }
 
-    /// Ends every open choice but these as `cancelled`, including those that have not appeared yet. What has arrived stays.
+    /// Ends every open choice but these as `cancelled`, or as `finished` if its finish reason has arrived. What has arrived stays.
+    /// Those that have not appeared yet are cancelled, too.
     ///
     /// It is for a caller that has judged the choices itself, with an async function or by what their tools did; where a
     /// synchronous function can judge, [`first_where`](Self::first_where) waits and cancels in one call. It returns at once,

@@ -78,9 +78,10 @@ impl Reader {
         }
     }
 
-    /// Cancels the choice of a slot; returns false if it had ended before.
+    /// Cancels the choice of a slot; returns false if it had ended before, or ends now because it has its finish reason.
     fn cancel_slot(&mut self, slot: usize) -> bool {
-        let cancelled = self.pipeline.cancel(slot);
+        let ended = self.pipeline.cancel(slot);
+        let cancelled = ended && self.pipeline.router().drops(slot);
         if cancelled {
             self.outbox_mut().mark_cancelled(slot);
             let choice = self.pipeline.router().index(slot);

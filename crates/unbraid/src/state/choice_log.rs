@@ -341,6 +341,11 @@ impl ChoiceLog {
         }
     }
 
+    /// What has arrived of the choice, to be read without the lock. A write meanwhile copies it.
+    pub(crate) fn snapshot(&self) -> Arc<Transcript> {
+        self.state.read_mut(|state| state.transcript.snapshot())
+    }
+
     /// Loads the start of the log, although it may be locked.
     #[inline]
     pub(crate) fn prefetch(&self) {

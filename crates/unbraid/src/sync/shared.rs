@@ -88,7 +88,12 @@ impl<T: ApplyPending> Shared<T> {
     }
 
     pub(crate) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
-        read(&self.lock_applied().value)
+        self.read_mut(|value| read(value))
+    }
+
+    /// As [`read`](Self::read). `read` may change how the value is stored, and nothing that another reader can see.
+    pub(crate) fn read_mut<R>(&self, read: impl FnOnce(&mut T) -> R) -> R {
+        read(&mut self.lock_applied().value)
     }
 
     /// Changes the value and wakes every waiter.

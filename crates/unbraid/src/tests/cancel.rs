@@ -284,6 +284,56 @@ async fn first_finished_counts_only_finished_choices() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn first_finished_returns_the_choices_in_the_order_of_their_ends_however_they_were_read() {
+    let parts = [
+        content(0, "a"),
+        content(1, "b"),
+        finish(1, "stop"),
+        finish(0, "stop"),
+        DONE.to_owned(),
+    ];
+    for steps in [vec![bytes(parts.concat())], parts.map(bytes).to_vec()] {
+        let one = soon(read(steps.clone()).first_finished(1)).await;
+        assert_eq!(one.iter().map(|f| f.choice.0).collect::<Vec<_>>(), [1]);
+        let two = soon(read(steps).first_finished(2)).await;
+        assert_eq!(two.iter().map(|f| f.choice.0).collect::<Vec<_>>(), [1, 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn u14_choices_that_have_their_reason_are_not_cancelled_and_cost_no_usage() {
+    let usage = "data: {\"choices\":[],\"usage\":{\"total_tokens\":7}}\n\n";
+    let steps = || {
+        [
+            bytes(content(0, "a") + &content(1, "b")),
+            bytes(finish(0, "stop")),
+            bytes(finish(1, "stop")),
+            Step::Pause(Duration::from_millis(100)),
+            bytes(usage),
+            bytes(DONE),
+        ]
+    };
+    let check = async |completions: Completions| {
+        soon(completions.closed()).await.unwrap();
+        assert_eq!(soon(completions.usage()).await.total_tokens, Some(7));
+        assert_eq!(
+            ends(&completions).await,
+            ["0 finished \"a\"", "1 finished \"b\""]
+        );
+    };
+    let completions = read_with(Completions::builder().expect_choices(2), steps());
+    // The first choice ends with the event of the second one's reason.
+    let first = soon(completions.first_finished(1)).await;
+    assert_eq!(first.iter().map(|f| f.choice.0).collect::<Vec<_>>(), [0]);
+    check(completions).await;
+
+    let completions = read_with(Completions::builder().expect_choices(2), steps());
+    soon(completions.first_finished(1)).await;
+    soon(completions.choice(1)).await.unwrap().cancel();
+    check(completions).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelling_after_the_end_changes_nothing() {
     let completions = read([
         bytes(content(0, "a")),

@@ -7,7 +7,7 @@ use unbraid_testkit::{
 };
 
 use super::{ends, soon};
-use crate::{Completions, StreamError, TimedOut, Timeout, Updates};
+use crate::{Completions, Config, Limits, StreamError, TimedOut, Timeout, Updates};
 
 /// The ends of the choices of a stream, directly and through the flat view.
 async fn both(steps: &[Step]) -> [Vec<String>; 2] {
@@ -36,6 +36,35 @@ async fn after_a_failure_the_flat_view_has_what_the_choices_have() {
             let steps = [Step::Bytes(fixture.bytes[..cut].to_vec()), Step::Fail];
             let [direct, flat] = both(&steps).await;
             assert_eq!(flat, direct, "{} until {cut}", fixture.name);
+        }
+    }
+}
+
+/// An event that is too large ends the stream after what its dialect has held back until then.
+#[tokio::test(start_paused = true)]
+async fn after_an_error_in_the_body_the_flat_view_has_what_the_choices_have() {
+    let config = Config::default().with_limits(Limits::default().with_event_bytes(40_000));
+    let large = format!("data: {}\n\n", "x".repeat(50_000));
+    for fixture in Fixture::all() {
+        for part in 1..=4 {
+            let near = fixture.bytes.len() * part / 4;
+            let mut blank_lines = fixture.bytes[..near].windows(2);
+            let cut = blank_lines
+                .rposition(|two| two == b"\n\n")
+                .map_or(0, |at| at + 2);
+            let body = [&fixture.bytes[..cut], large.as_bytes()].concat();
+            let steps = [Step::Bytes(body)];
+            let direct = Completions::builder()
+                .config(config.clone())
+                .from_byte_stream(Script::new(steps.to_vec()));
+            let updates = Updates::with_config(Script::new(steps.to_vec()), &config);
+            let flat = Completions::from_updates(updates);
+            assert_eq!(
+                ends(&flat).await,
+                ends(&direct).await,
+                "{} until {cut}",
+                fixture.name
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use unbraid_testkit::script::{DONE, Script, Step, bytes, content, finish};
 
 use super::{all_choices, read, soon};
 use crate::{
-    AllEvents, Choice, Choices, Completions, Content, Event, Events, FinishPolicy, Messages, Part,
-    Sequenced, Updates,
+    AllEvents, Choice, Choices, Completions, Config, Content, Event, Events, FinishPolicy,
+    Messages, Part, Sequenced, Updates,
 };
 
 #[test]
@@ -354,6 +354,29 @@ async fn r63_the_flat_view_and_the_choices_agree() {
         Step::Fail,
     ])));
     assert_eq!(super::ends(&broken).await, ["0 transport \"a\""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s25_the_flat_view_ends_at_the_end_mark_although_the_connection_stays_open() {
+    let after = content(0, "after");
+    let steps = || {
+        [
+            bytes(content(0, "a")),
+            bytes(format!("{DONE}{after}")),
+            Step::Stall,
+        ]
+    };
+    let updates = Updates::from_byte_stream(Script::new(steps()));
+    let updates: Vec<_> = soon(updates.try_collect()).await.unwrap();
+    assert_eq!(updates.len(), 2);
+    assert!(updates[1].done);
+
+    let config = Config::default().with_usage_after_done(true);
+    let mut updates = Updates::with_config(Script::new(steps()), &config);
+    for _ in 0..3 {
+        soon(updates.next()).await.unwrap().unwrap();
+    }
+    assert!(updates.next().now_or_never().is_none());
 }
 
 #[tokio::test(start_paused = true)]

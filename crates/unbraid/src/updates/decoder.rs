@@ -22,6 +22,8 @@ pub(super) struct FlatDecoder {
     pub(super) ready: Vec<Result<Update<'static>, StreamError>>,
     /// Whether nothing more is decoded.
     pub(super) done: bool,
+    /// Whether the end mark ends the stream.
+    ends_at_done: bool,
     /// Whether large events, too, are decoded on the task, because no blocking thread took one in time.
     inline_only: bool,
     /// The bytes taken since the last item, or since other tasks could run.
@@ -92,6 +94,7 @@ impl FlatDecoder {
             redact: config.redact.clone(),
             ready: Vec::new(),
             done: false,
+            ends_at_done: !config.usage_after_done,
             inline_only: false,
             silent_bytes: 0,
         }
@@ -112,14 +115,22 @@ impl FlatDecoder {
             reader,
             redact,
             ready,
+            done,
+            ends_at_done,
+            silent_bytes,
             ..
         } = self;
-        let mut keep = |update: &Update<'_>| ready.push(Ok(redacted(update, redact)));
+        let mut keep = |update: &Update<'_>| {
+            if !*done {
+                *done = update.done && *ends_at_done; // S25: a server may never close the connection
+                ready.push(Ok(redacted(update, redact)));
+            }
+        };
         let event = reader.next(&mut input, &mut keep);
         let taken = length - input.len();
         reading.decoded += taken;
-        self.silent_bytes = if self.ready.is_empty() {
-            self.silent_bytes + taken
+        *silent_bytes = if ready.is_empty() {
+            *silent_bytes + taken
         } else {
             0
         };
@@ -127,14 +138,19 @@ impl FlatDecoder {
             None if reading.is_used_up() => return Step::ReadAgain,
             None => return Step::Portion,
             // Events may bring nothing (S12), however many of them a read holds.
-            Some(Ok(())) if self.silent_bytes >= PORTION => {
-                self.silent_bytes = 0;
+            Some(Ok(())) if *silent_bytes >= PORTION => {
+                *silent_bytes = 0;
                 return Step::Portion;
             }
             Some(Ok(())) => {}
+            // What follows the end mark in its event is ignored.
+            Some(Err(_)) if *done => {}
             Some(Err(error)) => {
-                self.ready.push(Err(error));
-                self.done = true;
+                reader.abort(&error, &mut |update| {
+                    ready.push(Ok(redacted(update, redact)));
+                });
+                ready.push(Err(error));
+                *done = true;
             }
         }
         Step::Event

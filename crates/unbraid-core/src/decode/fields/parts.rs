@@ -30,7 +30,11 @@ impl<'a> Content<'a> {
                 Some("thinking" | "reasoning") => &mut thinking,
                 _ => return Err(Fallback),
             };
-            join(joined, part.text.ok_or(Fallback)?);
+            // A list without a text is kept by the lenient decoder.
+            join(
+                joined,
+                part.text.filter(|text| !text.is_empty()).ok_or(Fallback)?,
+            );
         }
         Ok(Self {
             text: some_text(text.map(Fragment::from)),
@@ -63,14 +67,23 @@ impl<'a> FieldVisitor<'a> for Part<'a> {
                 let text = value.part_text()?;
                 self.text.replace(text).is_some()
             }
-            _ => {
-                value.raw()?; // no other field of a text counts
+            "index" => {
+                value.raw()?;
                 false
             }
+            // What else a part says is kept by the lenient decoder.
+            _ if is_mark(value.raw()?) => false,
+            _ => return Err(Fallback),
         };
         // Which of two texts or types counts is decided by the lenient decoder.
         if is_repeated { Err(Fallback) } else { Ok(()) }
     }
+}
+
+/// Whether a raw value is empty, a number or a flag, which say nothing that is kept.
+fn is_mark(raw: &str) -> bool {
+    matches!(raw, "null" | "\"\"" | "[]" | "{}" | "false" | "true")
+        || raw.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
 /// An entry of a part's text that is a list. Its type does not matter.

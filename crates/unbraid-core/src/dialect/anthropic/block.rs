@@ -23,7 +23,7 @@ impl Anthropic {
     ) {
         self.ensure_started();
         if self.begun_to.is_some_and(|last| index <= last) {
-            return self.second_message(output);
+            return output.second_message();
         }
         self.last_index = self.last_index.max(Some(index));
         let kind = text(block, "type");
@@ -132,7 +132,7 @@ impl Anthropic {
     }
 
     fn input_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
-        let piece = fragment(delta, "partial_json");
+        let piece = arguments_of(delta.get("partial_json"));
         match self.blocks.get_mut(index) {
             Some(Block::Call(call)) => call.append(CHOICE, piece, output),
             // The arguments of a tool that the server runs (A13).
@@ -257,13 +257,13 @@ fn is_blank(kind: &str, delta: &Node<'_>) -> bool {
 
 /// Whether a delta brings nothing, so that it opens no block.
 fn is_empty(kind: &str, delta: &Node<'_>) -> bool {
-    let key = match kind {
-        "text_delta" => "text",
-        "thinking_delta" => "thinking",
-        "input_json_delta" => "partial_json",
+    let piece = match kind {
+        "text_delta" => fragment(delta, "text"),
+        "thinking_delta" => fragment(delta, "thinking"),
+        "input_json_delta" => arguments_of(delta.get("partial_json")),
         _ => return false,
     };
-    fragment(delta, key).is_none_or(|piece| piece.is_empty())
+    piece.is_none_or(|piece| piece.is_empty())
 }
 
 fn object(list: &'static str, block: &Node<'_>) -> Block {

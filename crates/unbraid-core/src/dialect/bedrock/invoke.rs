@@ -13,6 +13,7 @@ use crate::{
         Dialect,
         anthropic::Anthropic,
         element, identify,
+        object::Object,
         reader::{
             DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, raw,
             reason_of, text,
@@ -32,7 +33,8 @@ pub(super) struct Invoked {
     has_usage: bool,
     /// The choices whose calls have come. A later event may repeat them.
     with_calls: Vec<u32>,
-    /// Whether a chunk was JSON: plain text after it is a damaged chunk, and not the answer of an agent.
+    /// Whether a value was read: text after it is a damaged chunk, and not the answer of an agent, and no later value is a whole
+    /// answer.
     has_chunk: bool,
 }
 
@@ -71,7 +73,7 @@ impl Bedrock {
         let has_metadata = node.get("metadata").is_some();
         match identify(&event).or_else(|| has_metadata.then_some(Dialect::Bedrock)) {
             Some(Dialect::Anthropic) => self.invoked.anthropic_event(&event, output),
-            Some(Dialect::Bedrock) => {
+            Some(Dialect::Bedrock) if !is_of_model(node) => {
                 for (name, payload) in node.as_object().unwrap_or_default() {
                     self.event(name, payload, output);
                     self.invoked.has_usage |= name == "metadata" && payload.get("usage").is_some();
@@ -150,33 +152,57 @@ impl Invoked {
         self.metrics(node, output);
     }
 
+    /// Reads a value that is not in a chunk, in which the counts of tokens stand between the other fields: the answer of a request
+    /// without streaming, or what a gateway has decoded. Only the first value may be a whole answer, which has its reason.
+    pub(super) fn decoded<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        let is_body = !std::mem::replace(&mut self.has_chunk, true) && has_reason(node);
+        self.model(node, output);
+        let mut usage = Object::default();
+        for key in [
+            "prompt_token_count",
+            "generation_token_count",
+            "inputTextTokenCount",
+        ] {
+            if let Some(count) = node.get(key).filter(|count| !count.is_null()) {
+                usage.set(key, raw(count));
+            }
+        }
+        if let [result] = entries(node.get("results"))
+            && let Some(count) = result.get("tokenCount")
+        {
+            usage.set("tokenCount", raw(count));
+        }
+        if !usage.is_empty() {
+            output.stream().usage = Some(usage.to_json().into());
+        }
+        if is_body {
+            output.done();
+        }
+    }
+
     /// Reads a chunk with the fields of one model family.
-    fn model<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+    pub(super) fn model<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         let has = |key: &str| node.get(key).is_some();
         if has("generation") {
-            self.piece(0, fragment(node, "generation"), output);
-            self.reason(0, node.get("stop_reason"), output);
+            self.entry(0, node, ["generation", "stop_reason"], output);
         } else if has("outputText") {
             // The index of Titan's chunks is not that of a choice (B14).
-            self.piece(0, fragment(node, "outputText"), output);
-            self.reason(0, node.get("completionReason"), output);
+            self.entry(0, node, ["outputText", "completionReason"], output);
         } else if has("completion") {
             self.piece(0, fragment(node, "completion"), output);
+            // The sequence that stopped Claude 2.
+            if let Some(stop) = node.get("stop") {
+                output.choice_field(0, &"stop_sequence".into(), stop);
+            }
             self.reason(0, node.get("stop_reason"), output);
         } else if has("outputs") {
-            for (index, entry) in (0..).zip(entries(node.get("outputs")).iter().take(MAX_CHOICES)) {
-                self.piece(index, fragment(entry, "text"), output);
-                self.reason(index, entry.get("stop_reason"), output);
-            }
+            self.entries(node, "outputs", ["text", "stop_reason"], output);
+        } else if has("results") {
+            self.entries(node, "results", ["outputText", "completionReason"], output);
         } else if has("generations") {
             // Cohere's Command, which sends its whole answer in one chunk unless the request asks for a stream.
-            for (index, entry) in
-                (0..).zip(entries(node.get("generations")).iter().take(MAX_CHOICES))
-            {
-                self.piece(index, fragment(entry, "text"), output);
-                self.reason(index, entry.get("finish_reason"), output);
-            }
-        } else if has("text") || has("is_finished") || has("finish_reason") || has("tool_calls") {
+            self.entries(node, "generations", ["text", "finish_reason"], output);
+        } else if COMMAND.iter().any(|key| has(key)) {
             self.generation(node, output);
         }
         // The chunk of the reason still belongs to its choice.
@@ -184,6 +210,32 @@ impl Invoked {
         let choice = choice.or_else(|| self.open.first().copied());
         guardrail(node, choice, output);
         self.metrics(node, output);
+    }
+
+    /// The texts and reasons of a list of choices.
+    fn entries<'a>(
+        &mut self,
+        node: &Node<'a>,
+        list: &str,
+        keys: [&str; 2],
+        output: &mut Output<'a>,
+    ) {
+        let choices = entries(node.get(list)).iter().take(MAX_CHOICES);
+        for (index, entry) in (0..).zip(choices) {
+            self.entry(index, entry, keys, output);
+        }
+    }
+
+    /// The text and the reason of a choice.
+    fn entry<'a>(
+        &mut self,
+        index: u32,
+        node: &Node<'a>,
+        [text, reason]: [&str; 2],
+        output: &mut Output<'a>,
+    ) {
+        self.piece(index, fragment(node, text), output);
+        self.reason(index, node.get(reason), output);
     }
 
     /// Cohere's Command: the index is that of a generation, and an end without index is that of all of them (B13).
@@ -196,6 +248,9 @@ impl Invoked {
         }
         if node.get("tool_calls").is_some_and(Node::is_set) {
             self.tool_calls(index.unwrap_or_default(), node, output);
+        }
+        for citation in entries(node.get("citations")) {
+            output.entry(index.unwrap_or_default(), "annotations", &raw(citation));
         }
         let reason = node.get("finish_reason");
         match index {
@@ -255,6 +310,40 @@ impl Invoked {
     }
 }
 
+/// Whether a value has the fields of one of these models.
+pub(super) fn is_of_model(node: &Node<'_>) -> bool {
+    let has = |key: &str| node.get(key).is_some_and(|value| !value.is_null());
+    let has_list = |key: &str| !entries(node.get(key)).is_empty();
+    let has_text = |key: &str| node.get(key).and_then(Node::as_str).is_some();
+    ["outputs", "results", "generations"]
+        .into_iter()
+        .any(has_list)
+        || ["generation", "completion"].into_iter().any(has_text)
+        || (has_text("text") && has("generation_id"))
+}
+
+/// Whether a value of a model says why its text ended.
+fn has_reason(node: &Node<'_>) -> bool {
+    let is_reason = |node: &Node<'_>| {
+        let keys = ["stop_reason", "completionReason", "finish_reason"];
+        keys.iter().any(|key| reason_of(node.get(key)).is_some())
+    };
+    let lists = ["outputs", "results", "generations"].into_iter();
+    is_reason(node)
+        || lists
+            .flat_map(|list| entries(node.get(list)))
+            .any(is_reason)
+}
+
+/// The fields by which an event of Cohere's Command is recognized.
+const COMMAND: [&str; 5] = [
+    "text",
+    "is_finished",
+    "finish_reason",
+    "tool_calls",
+    "citations",
+];
+
 /// The reason of DeepSeek's choices, which have it under another name (B10). In chats that name is a field beside the reason.
 fn stop_reason<'a>(entry: &Node<'a>, update: &mut Update<'a>) {
     const KEY: &str = "stop_reason";
@@ -282,3 +371,6 @@ fn guardrail<'a>(node: &Node<'a>, choice: Option<u32>, output: &mut Output<'a>) 
         update.metadata.push((key.clone(), raw(value)));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Chunks that only continue the text of one candidate.
 
-use super::{Gemini, has_fields};
+use super::{Gemini, has_content, has_fields};
 use crate::{
     dialect::{
         continuation::{Continuation, Entry, Place},
@@ -25,7 +25,8 @@ pub(super) fn continuation<'n, 'a>(body: &'n Node<'a>) -> Option<Continuation<'n
         "groundingMetadata" | "citationMetadata" => has_fields(value),
         _ => !value.is_null(),
     });
-    if other.next().is_some() || part.get("functionCall").is_some() {
+    let has_call = part.get("functionCall").is_some();
+    if other.next().is_some() || has_call || has_content(part) {
         return None;
     }
     let usage = body.get("usageMetadata");

@@ -23,6 +23,9 @@ impl Responses {
     ) -> Option<Continuation<'n, 'a>> {
         let node = event.node;
         let index = node.get("output_index").and_then(Node::as_i64_lenient)?;
+        if self.shares_index || node.get("call_id").is_some() {
+            return None; // the ids count, too
+        }
         let part = part_of(node);
         let lane = |lane: Lane, is_summary: Option<bool>| ItemLane::Text {
             lane,
@@ -64,8 +67,11 @@ impl Responses {
     pub(super) fn continues_item(&mut self, place: ItemPlace, text: &str) -> bool {
         let mut items = self.items.iter_mut().rev();
         let item = items.find(|item| item.has_index(place.index));
-        // An item without an id would be given that of the event.
-        let is_open = |item: &&mut Item| self.has_started && (item.has_id() || !place.has_id);
+        // An item without an id would be given that of the event. Of several with this index the id decides, and what follows a
+        // complete one may be the next.
+        let is_single = self.has_started && !self.shares_index;
+        let is_open =
+            |item: &&mut Item| is_single && !item.is_done && (item.has_id() || !place.has_id);
         let Some(item) = item.filter(is_open) else {
             return false;
         };
@@ -77,7 +83,7 @@ impl Responses {
                 }
                 call.note(text);
             }
-            (ItemLane::Arguments(_), _) => return false,
+            (ItemLane::Arguments(_), _) | (_, ItemKind::Call(_)) => return false,
             (
                 ItemLane::Text {
                     lane,
@@ -104,7 +110,7 @@ impl Responses {
         true
     }
 
-    fn item_at(&self, index: i64) -> Option<&Item> {
+    pub(super) fn item_at(&self, index: i64) -> Option<&Item> {
         self.items.iter().rev().find(|item| item.has_index(index))
     }
 }

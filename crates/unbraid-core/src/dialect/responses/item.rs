@@ -1,6 +1,9 @@
 //! The items of a response: what later events of them refer to.
 
-use super::added::{AddedParts, PartText};
+use super::{
+    added::{AddedParts, PartText},
+    cited::CitedParts,
+};
 use crate::{
     dialect::{
         calls::Call,
@@ -17,6 +20,8 @@ pub(super) struct Item {
     ordinal: u64,
     /// Its `output_index`, which is a key (P05).
     pub(super) index: Option<i64>,
+    /// The index of its last events, if that is another one (P29).
+    pub(super) moved_to: Option<i64>,
     /// Its id, which is the key only where there is no index (P06).
     pub(super) id: Option<String>,
     /// Whether its start has arrived.
@@ -26,7 +31,12 @@ pub(super) struct Item {
     pub(super) is_done: bool,
     /// Whether what the item is was reported: a call's name, a message's phase.
     pub(super) is_described: bool,
-    pub(super) has_annotations: bool,
+    /// Whether it is an entry of one of the message's lists.
+    pub(super) is_kept: bool,
+    /// The type of an item of the kind `Other`.
+    pub(super) type_name: Option<String>,
+    /// The citations that have arrived.
+    pub(super) citations: CitedParts,
     /// The parts whose log probabilities have arrived.
     pub(super) logprobs: Vec<i64>,
     /// The id of a call.
@@ -81,12 +91,15 @@ impl Item {
         Self {
             ordinal,
             index: None,
+            moved_to: None,
             id: None,
             was_added: false,
             kind,
             is_done: false,
             is_described: false,
-            has_annotations: false,
+            is_kept: false,
+            type_name: None,
+            citations: CitedParts::default(),
             logprobs: Vec::new(),
             call_id: None,
             name: None,
@@ -104,7 +117,7 @@ impl Item {
 
     /// Whether this is its `output_index`.
     pub(super) fn has_index(&self, index: i64) -> bool {
-        self.index == Some(index)
+        self.index == Some(index) || self.moved_to == Some(index)
     }
 
     pub(super) fn has_id(&self) -> bool {
@@ -146,6 +159,15 @@ impl Item {
         if kind.is_none() || self.reasoning.is_none() || self.reasoning == kind {
             self.added.add(lane, wire_number, &self.texts);
         }
+    }
+
+    /// Whether a part of which nothing has arrived would stand before text that has. A stream that was resumed begins in the middle,
+    /// and what it lacks cannot be put before what was reported (P24).
+    pub(super) fn is_too_late(&self, lane: Lane, part: i64) -> bool {
+        let texts = || self.texts.iter().filter(|(known, ..)| *known == lane);
+        let is_later = |(_, number, seen): &PartText| *number > part && !seen.is_empty();
+        let has_arrived = |(_, number, seen): &PartText| *number == part && !seen.is_empty();
+        texts().any(is_later) && !texts().any(has_arrived)
     }
 
     /// The number of the part that has this one in its events.

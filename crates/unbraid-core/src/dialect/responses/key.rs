@@ -75,9 +75,46 @@ impl Item {
         let is_text = matches!(self.kind, ItemKind::Message | ItemKind::Reasoning);
         is_text && key.is_start && self.was_added && key.id.is_some() && self.id != key.kept_id()
     }
+
+    fn is_kind(&self, kind: &ItemKind) -> bool {
+        std::mem::discriminant(&self.kind) == std::mem::discriminant(kind)
+    }
+
+    fn has_key_id(&self, key: &Key<'_>) -> bool {
+        key.id.is_some() && self.id.as_deref() == key.id.as_deref()
+    }
+
+    fn has_key_call_id(&self, key: &Key<'_>) -> bool {
+        key.call_id.is_some() && self.call_id.as_deref() == key.call_id.as_deref()
+    }
+
+    /// Whether it is a call with another id than that of the event.
+    fn is_other_call(&self, key: &Key<'_>) -> bool {
+        key.call_id.is_some() && self.call_id.is_some() && !self.has_key_call_id(key)
+    }
+
+    /// Whether an event with its index may be one of it. Some servers give several items one index (P29): a call and something
+    /// else, calls with different ids, and an item that follows a complete one.
+    fn fits(&self, key: &Key<'_>, kind: &ItemKind) -> bool {
+        let is_call = |kind: &ItemKind| matches!(kind, ItemKind::Call(_));
+        if is_call(&self.kind) != is_call(kind) || self.is_other_call(key) {
+            return false;
+        }
+        if !self.is_done || self.has_key_call_id(key) {
+            return true;
+        }
+        // Where ids change with each event (P05), the start of each item arrives.
+        let may_be_next = key.is_start || !self.was_added;
+        let has_other_id = self.id.is_some() && key.id.is_some() && !self.has_key_id(key);
+        self.is_kind(kind) && !(may_be_next && has_other_id)
+    }
 }
 
 impl Key<'_> {
+    pub(super) fn index(&self) -> Option<i64> {
+        self.index
+    }
+
     /// The id, unless it is too long to be kept.
     fn kept_id(&self) -> Option<String> {
         let id = self.id.as_deref();
@@ -93,8 +130,19 @@ impl Responses {
             Some(at) => at,
             None => self.open(kind),
         };
+        let is_in_use = key.index.is_some_and(|index| self.item_at(index).is_some());
         let item = self.items.get_mut(at)?;
-        item.index = item.index.or(key.index);
+        match key.index {
+            Some(index) if item.index.is_none() => {
+                item.index = Some(index);
+                self.shares_index |= is_in_use;
+            }
+            Some(index) if !item.has_index(index) => {
+                item.moved_to = Some(index);
+                self.shares_index = true;
+            }
+            Some(_) | None => {}
+        }
         if item.id.is_none() {
             item.id = key.kept_id();
         }
@@ -139,27 +187,30 @@ impl Responses {
     /// An item that was opened by an event without an index may be completed by one with an index.
     fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
         let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
-        let has_id = |item: &Item| key.id.is_some() && item.id.as_deref() == key.id.as_deref();
-        let call_id = key.call_id.as_deref();
-        let has_call_id = |item: &Item| call_id.is_some() && item.call_id.as_deref() == call_id;
         let is_same = |item: &Item| {
-            std::mem::discriminant(&item.kind) == std::mem::discriminant(kind)
-                && !item.is_done
-                && !item.is_before(key)
-                && (call_id.is_none() || item.call_id.is_none() || has_call_id(item))
+            item.is_kind(kind) && !item.is_done && !item.is_before(key) && !item.is_other_call(key)
         };
-        let by_index = rposition(&|item| item.index == key.index);
         if key.is_exact {
-            return by_index;
+            return rposition(&|item| item.index == key.index);
         }
-        if key.index.is_some() {
-            return by_index
-                .or_else(|| rposition(&|item| item.index.is_none() && has_id(item)))
-                .or_else(|| rposition(&|item| item.index.is_none() && has_call_id(item)))
-                .or_else(|| rposition(&|item| item.index.is_none() && is_same(item)));
-        }
-        rposition(&has_id)
-            .or_else(|| rposition(&has_call_id))
-            .or_else(|| rposition(&is_same))
+        let Some(index) = key.index else {
+            return rposition(&|item| item.has_key_id(key))
+                .or_else(|| rposition(&|item| item.has_key_call_id(key)))
+                .or_else(|| rposition(&is_same));
+        };
+        let is_it = |item: &Item| item.has_index(index) && item.fits(key, kind);
+        // An item that only some events of which have another index: its id is the only link (P29).
+        let has_moved = |item: &Item| {
+            let has_id = item.has_key_id(key) || item.has_key_call_id(key);
+            has_id && !key.is_start && is_same(item)
+        };
+        let of_several = || rposition(&|item| is_it(item) && item.has_key_id(key));
+        let by_id = self.shares_index.then(of_several).flatten();
+        by_id
+            .or_else(|| rposition(&is_it))
+            .or_else(|| rposition(&|item| item.index.is_none() && item.has_key_id(key)))
+            .or_else(|| rposition(&|item| item.index.is_none() && item.has_key_call_id(key)))
+            .or_else(|| rposition(&|item| item.index.is_none() && is_same(item)))
+            .or_else(|| rposition(&has_moved))
     }
 }

@@ -2,12 +2,18 @@
 
 use super::{
     Arrived, CHOICE, Responses,
+    citations::citations_of,
+    is_image,
     item::{Item, ItemKind},
     key::Key,
+    origins::ItemOrigin,
     whole::{ItemType, item_type},
 };
 use crate::{
-    dialect::reader::{Lane, Output, arguments_of, entries, raw, reason_of, text},
+    dialect::{
+        fault::reported,
+        reader::{Lane, Output, arguments_of, entries, raw, reason_of, text},
+    },
     node::Node,
 };
 
@@ -18,12 +24,17 @@ impl Responses {
             calls: !self.calls.is_empty(),
             ..self.arrived
         };
-        for item in entries(response.get("output")) {
+        let items = entries(response.get("output"));
+        for item in items {
             self.note_known_call(item);
         }
-        for (position, item) in (0..).zip(entries(response.get("output"))) {
-            self.last_item(arrived, position, item, output);
+        let origins = self.origins(items);
+        // Nothing later replaces an entry, so those that the output has take their places in it.
+        self.held.flush_all_but(&origins, output);
+        for ((position, item), origin) in (0..).zip(items).zip(origins) {
+            self.last_item(arrived, position, item, origin, output);
         }
+        response_fields(response, output);
         output.usage(response.get("usage"));
         if !self.has_model {
             output.first().model = text(response, "model");
@@ -46,18 +57,21 @@ impl Responses {
         output.done();
     }
 
-    /// Takes what is missing entirely: a lane or list in which nothing came, a call with an unknown id. The ids and positions
-    /// of the final output may differ from those of the stream (P10).
+    /// Takes what is missing entirely: a lane in which nothing came, a call with an unknown id, an item of a list that has not
+    /// ended. The ids and positions of the final output may differ from those of the stream (P10).
     fn last_item<'a>(
         &mut self,
         arrived: Arrived,
         position: i64,
         item: &Node<'a>,
+        origin: ItemOrigin,
         output: &mut Output<'a>,
     ) {
         /// Positions of the final output must not be those of streamed items.
         const FINAL: i64 = i64::MIN;
         let key = Key::of_position(FINAL + position);
+        let later = (!matches!(item_type(item), ItemType::Message)).then_some(item);
+        self.held.release(origin, later, output);
         match item_type(item) {
             ItemType::Message => {
                 let is_missing = |lane| match lane {
@@ -65,11 +79,7 @@ impl Responses {
                     Lane::Content | Lane::Reasoning => !arrived.content,
                 };
                 self.message_texts(&key, item, &is_missing, output);
-                if !arrived.annotations {
-                    for part in entries(item.get("content")) {
-                        self.annotations(part, output);
-                    }
-                }
+                self.last_citations(arrived, item, origin, output);
                 if !arrived.logprobs {
                     self.message_logprobs(&key, item, output);
                 }
@@ -81,8 +91,8 @@ impl Responses {
                 if !arrived.reasoning {
                     self.reasoning_texts(&key, item, output);
                 }
-                if !arrived.details {
-                    self.reasoning_details(item, output);
+                if let Some(ordinal) = self.missing_entry(origin, arrived.details) {
+                    self.reasoning_details(ordinal, item, output);
                 }
             }
             ItemType::Call { is_custom } => match self.streamed_call(item) {
@@ -97,10 +107,44 @@ impl Responses {
                 None => {}
             },
             ItemType::Other => {
-                let is_image = text(item, "type").as_deref() == Some("image_generation_call");
-                if (is_image && !arrived.images) || (!is_image && !arrived.parts) {
-                    self.other_item(item, output);
+                let has_list = match is_image(item) {
+                    true => arrived.images,
+                    false => arrived.parts,
+                };
+                if let Some(ordinal) = self.missing_entry(origin, has_list) {
+                    self.other_item(ordinal, item, output);
                 }
+            }
+        }
+    }
+
+    /// The ordinal of an item that no list has yet; 0 if it was not streamed.
+    fn missing_entry(&mut self, origin: ItemOrigin, has_list: bool) -> Option<u64> {
+        let ItemOrigin::Streamed(ordinal) = origin else {
+            return (origin == ItemOrigin::New || !has_list).then_some(0);
+        };
+        let mut items = self.items.iter_mut();
+        let known = items.find(|known| known.ordinal() == ordinal)?;
+        (!std::mem::replace(&mut known.is_kept, true)).then_some(ordinal)
+    }
+
+    /// The citations of a message that have not arrived (D13).
+    fn last_citations<'a>(
+        &mut self,
+        arrived: Arrived,
+        message: &Node<'a>,
+        origin: ItemOrigin,
+        output: &mut Output<'a>,
+    ) {
+        let whole = citations_of(message);
+        let mut items = self.items.iter_mut();
+        let known = items.find(|known| origin == ItemOrigin::Streamed(known.ordinal()));
+        if let Some(known) = known {
+            // Where the ids differ it may be another message.
+            known.citations.complete(&whole, None, output);
+        } else if origin == ItemOrigin::New || !arrived.annotations {
+            for (_, citation) in whole {
+                output.entry(CHOICE, "annotations", &raw(citation));
             }
         }
     }
@@ -179,10 +223,64 @@ impl Responses {
     }
 }
 
+/// Keeps the fields of the response that are neither read nor repeat the request: its tier, its metadata, what a gateway adds.
+fn response_fields<'a>(response: &Node<'a>, output: &mut Output<'a>) {
+    let fields = response.as_object().unwrap_or_default().iter();
+    let is_own = |key: &str| !OF_RESPONSE.contains(&key) && !OF_REQUEST.contains(&key);
+    let own = fields.filter(|(key, value)| value.has_content() && is_own(key));
+    output.stream_fields(own.map(|(key, value)| (key.clone(), raw(value))));
+}
+
+/// The fields that are read. The joined text is also that of the output.
+const OF_RESPONSE: [&str; 12] = [
+    "id",
+    "object",
+    "created_at",
+    "model",
+    "status",
+    "output",
+    "output_text",
+    "usage",
+    "error",
+    "incomplete_details",
+    // Where an event has no response inside, its own fields are those of the response.
+    "type",
+    "sequence_number",
+];
+
+/// The fields in which a response repeats its request.
+const OF_REQUEST: [&str; 26] = [
+    "background",
+    "context_management",
+    "frequency_penalty",
+    "include",
+    "input",
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning",
+    "safety_identifier",
+    "store",
+    "stream",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+    "user",
+];
+
 /// The error of a response that has failed.
 fn failure<'a>(response: &Node<'a>, status: &str) -> Option<std::borrow::Cow<'a, str>> {
-    let error = response.get("error").filter(|error| error.is_set());
-    match error {
+    match reported(response) {
         Some(error) => Some(raw(error)),
         None => (status == "failed").then(|| raw(response)),
     }
@@ -202,6 +300,20 @@ mod tests {
         assert_eq!(metadata.created, Some(17));
         assert_eq!(metadata.model.as_deref(), Some("m"));
         assert_eq!(demux.choices().count(), 1);
+    }
+
+    #[test]
+    fn fields_of_the_response_are_kept_and_those_of_the_request_are_not() {
+        let mut demux = Demux::new(Config::default());
+        demux.feed(b"data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"status\":\"completed\",\"service_tier\":\"flex\",\"metadata\":{\"k\":\"v\"},\"previous_response_id\":\"q\",\"moderation\":null,\"conversation\":{},\"tool_usage\":{\"web_search\":{\"num_requests\":0}},\"temperature\":1.0,\"instructions\":\"x\",\"tools\":[{\"type\":\"x\"}],\"store\":true}}\n\n");
+        let extra = &demux.metadata().extra;
+        let extra: Vec<_> = extra.iter().map(|(key, raw)| (&**key, &**raw)).collect();
+        let expected = [
+            ("service_tier", "\"flex\""),
+            ("metadata", "{\"k\":\"v\"}"),
+            ("previous_response_id", "\"q\""),
+        ];
+        assert_eq!(extra, expected);
     }
 
     #[test]

@@ -4,18 +4,19 @@ use std::borrow::Cow;
 
 use super::{
     CHOICE, Responses,
-    item::{ItemKind, ReasoningKind, part_of},
+    item::{Item, ItemKind, ReasoningKind, part_of},
     key::Key,
     parts::Parts,
 };
 use crate::{
-    Fragment,
     chunk::CONTENT_PARTS,
     dialect::{
         calls::Call,
-        reader::{Lane, Output, arguments_of, entries, fragment, raw, text},
-        seen::Rest,
+        object::Object,
+        reader::{Lane, Output, arguments_of, entries, raw, text},
+        seen::{Rest, Seen},
     },
+    limits::MAX_NAME_BYTES,
     node::Node,
 };
 
@@ -25,6 +26,9 @@ impl Responses {
             return; // P21
         };
         let key = Key::of_start(event, item);
+        if key.index().is_some() && key.index() <= self.begun_to {
+            return self.second_response(output);
+        }
         match item_type(item) {
             ItemType::Message => {
                 self.message_added(&key, item, output);
@@ -33,17 +37,32 @@ impl Responses {
             ItemType::Call { is_custom } => {
                 self.call_header(&key, item, is_custom, output);
                 let arguments = arguments_of(item.get("arguments").or_else(|| item.get("input")));
-                if let Some(ItemKind::Call(call)) = self.call(&key).map(|item| &mut item.kind)
-                    && call.arguments.is_empty()
+                let known = self.call(&key);
+                if let Some(known) = known
+                    && let ItemKind::Call(call) = &mut known.kind
                 {
-                    call.append(CHOICE, arguments, output);
+                    known.was_added = true;
+                    if call.arguments.is_empty() {
+                        call.append(CHOICE, arguments, output);
+                    }
                 }
             }
             ItemType::Reasoning => self.note_start(&key, ItemKind::Reasoning),
             ItemType::Other => {
-                self.item(&key, ItemKind::Other);
+                if let Some(known) = self.other_started(&key, item) {
+                    known.was_added = true;
+                }
             }
         }
+    }
+
+    /// The item of a type that is only kept.
+    fn other_started(&mut self, key: &Key<'_>, item: &Node<'_>) -> Option<&mut Item> {
+        let known = self.item(key, ItemKind::Other)?;
+        if known.type_name.is_none() {
+            known.type_name = other_type(item).map(Cow::into_owned);
+        }
+        Some(known)
     }
 
     fn note_start(&mut self, key: &Key<'_>, kind: ItemKind) {
@@ -82,9 +101,14 @@ impl Responses {
                 ItemKind::Call(Call::default())
             }
             ItemType::Other => {
-                let known = self.item(key, ItemKind::Other);
-                if known.is_some_and(|known| !known.is_done) {
-                    self.other_item(item, output);
+                if let Some(known) = self.other_started(key, item) {
+                    let (ordinal, is_kept) = (known.ordinal(), known.is_kept);
+                    known.is_kept = true;
+                    if is_kept {
+                        self.held.replace(ordinal, item);
+                    } else {
+                        self.other_item(ordinal, item, output);
+                    }
                 }
                 ItemKind::Other
             }
@@ -107,13 +131,15 @@ impl Responses {
         if std::mem::replace(&mut known.is_described, true) || text(item, "phase").is_none() {
             return;
         }
+        let ordinal = known.ordinal();
         self.arrived.phases = true;
-        let fields = ["type", "id", "phase"].iter().filter_map(|key| {
-            let value = item.get(key)?;
-            Some(format!("\"{key}\":{}", raw(value)))
-        });
-        let fields: Vec<String> = fields.collect();
-        output.entry(CHOICE, CONTENT_PARTS, &format!("{{{}}}", fields.join(",")));
+        let mut object = Object::default();
+        for key in ["type", "id", "phase"] {
+            if let Some(value) = item.get(key) {
+                object.set(key, raw(value));
+            }
+        }
+        self.keep(CONTENT_PARTS, ordinal, object, false, output);
     }
 
     pub(super) fn part_done<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
@@ -131,6 +157,7 @@ impl Responses {
         self.text_done(event, lane, kind, &whole, output);
         if lane == Lane::Content {
             self.whole_logprobs(event, part, output);
+            self.part_citations(event, part, output);
         }
     }
 
@@ -179,6 +206,13 @@ impl Responses {
             return;
         }
         let ordinal = item.ordinal();
+        if item.is_too_late(lane, part) {
+            let is_new = item.seen(lane, part).is_some_and(Seen::skip);
+            if is_new {
+                output.warn("D13", "a text whose place has passed was skipped");
+            }
+            return;
+        }
         match item.seen(lane, part).map(|seen| seen.complete(whole)) {
             Some(Rest::Nothing) | None => {}
             Some(Rest::Missing(rest)) => {
@@ -196,12 +230,7 @@ impl Responses {
     fn message_parts<'a>(&mut self, key: &Key<'_>, item: &Node<'a>, output: &mut Output<'a>) {
         self.message_texts(key, item, &|_| true, output);
         self.message_logprobs(key, item, output);
-        let known = self.item(key, ItemKind::Message);
-        if known.is_some_and(|known| !known.has_annotations && !known.is_done) {
-            for part in entries(item.get("content")) {
-                self.annotations(part, output);
-            }
-        }
+        self.message_citations(key, item, output);
     }
 
     /// The texts of a complete message in these lanes.
@@ -250,18 +279,16 @@ impl Responses {
         }
     }
 
-    pub(super) fn annotations<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
-        for annotation in entries(part.get("annotations")) {
-            self.arrived.annotations = true;
-            output.entry(CHOICE, "annotations", &raw(annotation));
-        }
-    }
-
     fn reasoning_done<'a>(&mut self, key: &Key<'_>, item: &Node<'a>, output: &mut Output<'a>) {
         self.reasoning_texts(key, item, output);
-        let known = self.item(key, ItemKind::Reasoning);
-        if known.is_some_and(|known| !known.is_done) {
-            self.reasoning_details(item, output);
+        if let Some(known) = self.item(key, ItemKind::Reasoning) {
+            let (ordinal, is_kept) = (known.ordinal(), known.is_kept);
+            if is_kept {
+                self.held.replace(ordinal, item);
+            } else {
+                known.is_kept = has_details(item);
+                self.reasoning_details(ordinal, item, output);
+            }
         }
     }
 
@@ -286,64 +313,23 @@ impl Responses {
     }
 
     /// Keeps a reasoning item that has more than the text of its lane (P13, P14).
-    pub(super) fn reasoning_details<'a>(&mut self, item: &Node<'a>, output: &mut Output<'a>) {
-        let is_set = |key: &str| item.get(key).is_some_and(Node::is_set);
-        if is_set("encrypted_content") || (is_set("summary") && is_set("content")) {
-            self.arrived.details = true;
-            output.entry(CHOICE, "reasoning_details", &raw(item));
-        }
-    }
-
-    fn call_header<'a>(
+    pub(super) fn reasoning_details(
         &mut self,
-        key: &Key<'_>,
-        item: &Node<'a>,
-        is_custom: bool,
-        output: &mut Output<'a>,
-    ) {
-        if let Some(known) = self.call(key) {
-            known.describe_call(item, is_custom, output);
-        }
-    }
-
-    fn complete_call(
-        &mut self,
-        key: &Key<'_>,
-        whole: Option<Fragment<'_>>,
+        ordinal: u64,
+        item: &Node<'_>,
         output: &mut Output<'_>,
     ) {
-        let Some(known) = self.call(key) else {
-            return;
-        };
-        let ordinal = known.ordinal();
-        if let ItemKind::Call(call) = &mut known.kind
-            && let Some(whole) = whole
-            && call.complete(CHOICE, &whole.text, output)
-        {
-            self.note_ahead(ordinal, None);
+        if has_details(item) {
+            self.arrived.details = true;
+            self.keep_item("reasoning_details", ordinal, item, output);
         }
     }
+}
 
-    pub(super) fn arguments_delta<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
-        let key = Key::of_event(event);
-        if let Some(ItemKind::Call(call)) = self.call(&key).map(|item| &mut item.kind) {
-            call.append(CHOICE, fragment(event, "delta"), output);
-        }
-    }
-
-    /// The end of a call's arguments, which may bring the call itself (P25).
-    pub(super) fn arguments_done<'a>(
-        &mut self,
-        event: &Node<'a>,
-        name: &str,
-        output: &mut Output<'a>,
-    ) {
-        let key = Key::of_event(event);
-        if text(event, "call_id").is_some() || text(event, "name").is_some() {
-            self.call_header(&key, event, name == "input", output);
-        }
-        self.complete_call(&key, arguments_of(event.get(name)), output);
-    }
+/// Whether a reasoning item has more than the text of its lane.
+pub(super) fn has_details(item: &Node<'_>) -> bool {
+    let is_set = |key: &str| item.get(key).is_some_and(Node::is_set);
+    is_set("encrypted_content") || (is_set("summary") && is_set("content"))
 }
 
 /// The lane of a part, and its kind if it is reasoning.
@@ -382,4 +368,9 @@ pub(super) fn item_type(item: &Node<'_>) -> ItemType {
         Some("custom_tool_call") => ItemType::Call { is_custom: true },
         Some(_) | None => ItemType::Other,
     }
+}
+
+/// The type of an item that is only kept, unless it is too long.
+pub(super) fn other_type<'a>(item: &Node<'a>) -> Option<Cow<'a, str>> {
+    text(item, "type").filter(|name| name.len() <= MAX_NAME_BYTES)
 }

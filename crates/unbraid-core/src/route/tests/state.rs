@@ -206,6 +206,26 @@ fn tags_that_split_a_text_are_charged_to_its_choice() {
 }
 
 #[test]
+fn a_stream_whose_choices_are_all_dropped_ends_at_the_limit_of_the_completion() {
+    let spent = (2 + 100) * text(0, 0).cost();
+    let limits = Limits::default().with_completion_bytes(spent);
+    let config = Config::default().with_limits(limits);
+    let (mut router, mut notes) = (Router::new(config), Notes::default());
+    for slot in 0..2 {
+        router.update(&text(0, slot), &mut notes);
+    }
+    router.cancel(0, &mut notes);
+    // What is dropped costs nothing as long as a choice is open.
+    (0..200).for_each(|_| router.update(&text(1, 0), &mut notes));
+    router.cancel(1, &mut notes);
+    (0..100).for_each(|_| router.update(&text(1, 0), &mut notes));
+    assert!(router.closed().is_none());
+    router.update(&text(1, 0), &mut notes);
+    let closed = router.closed().unwrap().as_ref().unwrap_err();
+    assert_eq!(closed.as_str(), "limit_exceeded");
+}
+
+#[test]
 fn all_choices_are_cancelled_only_if_none_is_open_or_ended_by_itself() {
     let (mut router, mut notes) = router(None);
     for slot in 0..2 {

@@ -7,13 +7,20 @@ use super::Reader;
 #[derive(Default)]
 pub(super) struct Item {
     pub(super) index: Option<i64>,
+    /// P29: the index of later events of the item.
+    pub(super) moved_to: Option<i64>,
     pub(super) id: String,
     pub(super) was_added: bool,
     pub(super) call: Option<usize>,
     pub(super) reasoning: Option<&'static str>,
     pub(super) call_id: Option<String>,
     pub(super) is_done: bool,
-    pub(super) annotated: bool,
+    /// The citations that have arrived, with their parts.
+    pub(super) citations: Vec<(i64, Value)>,
+    /// The list and the place of its entry, and whether a later value replaces its fields.
+    pub(super) kept: Option<(&'static str, usize, bool)>,
+    /// The type.
+    pub(super) kind: String,
     pub(super) described: bool,
     pub(super) lane: &'static str,
 }
@@ -24,6 +31,32 @@ impl Item {
         let is_text = matches!(self.lane, "message" | "reasoning");
         is_text && self.was_added && !id.is_empty() && self.id != id
     }
+
+    /// P29: whether an event with the item's index is not one of it.
+    fn is_another(&self, event: &Event<'_>) -> bool {
+        let is_call = event.lane == "call";
+        if (self.lane == "call") != is_call {
+            return true;
+        }
+        if let (Some(own), Some(other)) = (self.call_id.as_deref(), event.call_id)
+            && is_call
+        {
+            return own != other;
+        }
+        let is_next = (event.is_start || !self.was_added)
+            && !self.id.is_empty()
+            && !event.id.is_empty()
+            && self.id != event.id;
+        self.is_done && (self.lane != event.lane || is_next)
+    }
+}
+
+/// What an event says about its item.
+struct Event<'e> {
+    id: &'e str,
+    call_id: Option<&'e str>,
+    lane: &'static str,
+    is_start: bool,
 }
 
 impl Reader {
@@ -35,12 +68,31 @@ impl Reader {
             value
         };
         let call_id = own["call_id"].as_str();
-        let found = match index {
-            Some(_) => self.items.iter().rposition(|item| item.index == index),
-            None if !id.is_empty() => self.items.iter().rposition(|item| item.id == id),
-            None => None,
-        };
         let is_start = value["type"] == "response.output_item.added";
+        let event = Event {
+            id,
+            call_id,
+            lane,
+            is_start,
+        };
+        let has_index = |item: &Item| {
+            index.is_some()
+                && (item.index == index || item.moved_to == index)
+                && !item.is_another(&event)
+        };
+        let has_id = |item: &Item| !id.is_empty() && item.id == id;
+        let found = match index {
+            Some(_) => self
+                .items
+                .iter()
+                .rposition(|item| has_index(item) && has_id(item))
+                .or_else(|| self.items.iter().rposition(has_index))
+                .or_else(|| {
+                    let without = |item: &Item| item.index.is_none() && has_id(item);
+                    self.items.iter().rposition(without)
+                }),
+            None => self.items.iter().rposition(has_id),
+        };
         let by_call = |item: &Item| {
             call_id.is_some()
                 && item.call_id.as_deref() == call_id
@@ -56,6 +108,13 @@ impl Reader {
         };
         let found = found.or_else(|| self.items.iter().rposition(by_call));
         let found = found.or_else(|| self.items.iter().rposition(open));
+        let has_moved = |item: &Item| {
+            let has_call_id = call_id.is_some() && item.call_id.as_deref() == call_id;
+            let is_other = call_id.is_some() && item.call_id.is_some() && !has_call_id;
+            let is_it = has_id(item) || has_call_id;
+            is_it && !is_start && !item.is_done && item.lane == lane && !is_other
+        };
+        let found = found.or_else(|| self.items.iter().rposition(has_moved));
         let at = found.unwrap_or_else(|| {
             self.items.push(Item {
                 lane,
@@ -64,6 +123,9 @@ impl Reader {
             self.items.len() - 1
         });
         let item = &mut self.items[at];
+        if item.index.is_some() && item.index != index {
+            item.moved_to = index.or(item.moved_to);
+        }
         item.index = item.index.or(index);
         if item.id.is_empty() {
             id.clone_into(&mut item.id);
