@@ -54,7 +54,8 @@ pub struct FileOptions {
     pub sync: FileSync,
     /// The memory for pages of the file, in bytes. 64 MiB by default.
     pub cache_bytes: usize,
-    /// How long a claim is kept whose stream is not opened; at most a day. 15 minutes by default.
+    /// How long a claim is kept whose stream is not opened, and which its holder does not repeat; at most a day. 15 minutes by
+    /// default.
     pub claim_pending: Duration,
 }
 
@@ -104,7 +105,7 @@ impl FileOptions {
         self
     }
 
-    /// Sets how long a claim is kept whose stream is not opened: longer than any request waits for its answer to begin, or
+    /// Sets how long a claim is kept whose stream is not opened: longer than its holder lets pass before it claims again, or
     /// the same request is sent twice. More than a day has the effect of a day.
     ///
     /// # Examples

@@ -19,8 +19,10 @@ pub(crate) const STREAMS: TableDefinition<'_, &str, Columns<'static>> =
     TableDefinition::new("unbraid.streams");
 /// The running streams: id by number.
 const RUNNING: TableDefinition<'_, u64, &str> = TableDefinition::new("unbraid.running");
-/// When streams expire or, already expired, are forgotten: id by time and number.
-pub(crate) const EXPIRY: TableDefinition<'_, (u64, u64), &str> =
+/// When a stream expires or is forgotten, in milliseconds, and its number.
+pub(crate) type ExpiryKey = (u64, u64);
+/// When streams expire or, already expired, are forgotten: their ids.
+pub(crate) const EXPIRY: TableDefinition<'_, ExpiryKey, &str> =
     TableDefinition::new("unbraid.expiry");
 /// Records of running streams, by the number of their commit; see [`arrivals`].
 const ARRIVALS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("unbraid.arrivals");
@@ -139,7 +141,7 @@ pub(crate) struct Tables<'t> {
     pub(crate) head: Table<'t, &'static str, u64>,
     pub(crate) streams: Table<'t, &'static str, Columns<'static>>,
     pub(crate) running: Table<'t, u64, &'static str>,
-    pub(crate) expiry: Table<'t, (u64, u64), &'static str>,
+    pub(crate) expiry: Table<'t, ExpiryKey, &'static str>,
     pub(crate) arrivals: Table<'t, u64, &'static [u8]>,
     pub(crate) events: Table<'t, (u64, u64), &'static [u8]>,
     pub(crate) claims: Table<'t, &'static str, (&'static str, &'static [u8], bool)>,

@@ -2,11 +2,12 @@
 
 mod apply;
 mod arrivals;
+mod claims;
 mod recover;
 mod sweep;
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::HashSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, PoisonError,
@@ -17,6 +18,7 @@ use std::{
 };
 
 use arrivals::Arrivals;
+use claims::PendingClaims;
 use redb::Database;
 use unbraid_log::{Appended, StreamId};
 
@@ -27,7 +29,7 @@ use crate::{
     read::damaged,
     shared::{Shared, closed},
     space::Space,
-    tables::Tables,
+    tables::{ExpiryKey, Tables},
 };
 
 /// One transaction carries out at most this many requests, and about this many bytes.
@@ -63,8 +65,9 @@ struct Book {
     arrivals: Arrivals,
     /// The bytes of the ended streams.
     bytes: u64,
-    /// Claims whose stream was not opened yet, in the order in which they expire.
-    pending_claims: VecDeque<(Instant, String, StreamId)>,
+    /// The first row of `expiry` that may be that of an ended stream.
+    evict_from: ExpiryKey,
+    pending_claims: PendingClaims,
     /// The last number and the bytes as the file contains them.
     written_head: Option<(u64, u64)>,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use unbraid_log::{Claim, ClaimKey, LogError, StreamId};
+use unbraid_log::{Claim, ClaimKey, LogError, LogStatus, StreamId};
 
 use crate::{
     entry::{array, bytes, foreign},
@@ -55,6 +55,13 @@ struct Held {
     is_alive: bool,
 }
 
+impl Held {
+    fn into_claim(self) -> Result<Claim, LogError> {
+        let (id, fingerprint) = decode(&self.value)?;
+        Ok(Claim::Held { id, fingerprint })
+    }
+}
+
 impl Inner {
     fn claim_request(&self, script: &'static Script, key: &ClaimKey) -> Request {
         let [claim, lease] = self.keys.claim_and_lease(key);
@@ -62,20 +69,30 @@ impl Inner {
     }
 
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
-        let mut held = self.try_claim(key, id, b"").await?;
+        let Some(held) = self.try_claim(key, id, b"").await? else {
+            return Ok(Claim::Acquired);
+        };
+        let (holder, _) = decode(&held.value)?;
         // Not in the same request: that may arrive late, when the lease has expired because nobody could renew it.
-        if let Some(void) = held.as_ref().filter(|held| !held.is_alive)
-            && self.may_judge()
-        {
-            held = self.try_claim(key, id, &void.value).await?;
-        }
-        match held {
+        let void = if !held.is_alive && self.may_judge() {
+            held.value
+        } else if self.has_expired(&holder).await? {
+            self.release(key, &holder).await?;
+            Bytes::new()
+        } else {
+            return held.into_claim();
+        };
+        match self.try_claim(key, id, &void).await? {
             None => Ok(Claim::Acquired),
-            Some(held) => {
-                let (id, fingerprint) = decode(&held.value)?;
-                Ok(Claim::Held { id, fingerprint })
-            }
+            Some(other) => other.into_claim(),
         }
+    }
+
+    /// Whether a stream has expired. Its claim may be kept longer: the requests that shorten it, or release it, follow those that
+    /// end the stream, and may not have arrived. A request that waits for its key asks this each time, a few times a second.
+    async fn has_expired(&self, id: &StreamId) -> Result<bool, LogError> {
+        let found = self.find(id).await?;
+        Ok(matches!(found.status, LogStatus::Expired { .. }))
     }
 
     /// Claims a key that nobody has, or the claim of another id that is known to be void. Returns the claim that stands.

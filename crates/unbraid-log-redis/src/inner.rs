@@ -12,9 +12,7 @@ use unbraid_log::{End, LogError, LogStatus, Meta, StreamEnd, StreamId, internal:
 use crate::{
     RedisOptions,
     background::Background,
-    entry::{
-        Content, Entry, EntryId, Header, array, bytes, foreign, integer, parse_fields, parse_id,
-    },
+    entry::{Content, Entry, EntryId, Header, array, foreign, integer, parse_fields, parse_id},
     error::Failure,
     hub::Hub,
     inbox::Inbox,
@@ -174,23 +172,35 @@ impl Inner {
 
     pub(crate) async fn seal_lost(&self, id: &StreamId) -> Result<LogStatus, LogError> {
         // First, because nothing is written into a log that this version cannot read.
-        let found = self.find(id).await?;
-        let LogStatus::Running { meta, .. } = &found.status else {
-            return Ok(found.status);
-        };
-        if found.has_lease || !self.may_judge() {
-            return Ok(found.status);
+        let mut found = self.find(id).await?;
+        let is_running = matches!(found.status, LogStatus::Running { .. });
+        if is_running && !found.has_lease && self.may_judge() {
+            let lost = StreamEnd::new(End::ProducerLost);
+            let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
+            let request = request.arg(millis(self.options.lease));
+            self.link.call(&request).await?;
+            found = self.find(id).await?;
         }
-        let lost = StreamEnd::new(End::ProducerLost);
-        let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
-        let request = request.arg(millis(self.options.lease));
-        let sealed = self.link.call(&request).await?;
-        if let Some(claim) = &meta.claim
-            && bytes(sealed)? == "sealed"
+        self.end_claim_of_lost(id, &found.status).await;
+        Ok(found.status)
+    }
+
+    /// Lets the claim of a lost stream end with it. Not in the script that seals it, because their keys share no hash slot.
+    ///
+    /// Each call repeats it: the one that has sealed the stream may have been interrupted. If it fails, the claim is free all
+    /// the same once the stream has expired.
+    async fn end_claim_of_lost(&self, id: &StreamId, status: &LogStatus) {
+        if let LogStatus::Ended {
+            meta, end, expires, ..
+        } = status
+            && end.end == End::ProducerLost
+            && let Some(claim) = &meta.claim
         {
-            self.keep_claim(claim, id, self.options.ttl).await?;
+            let remaining = expires.duration_since(SystemTime::now());
+            let _kept = self
+                .keep_claim(claim, id, remaining.unwrap_or_default())
+                .await;
         }
-        Ok(self.find(id).await?.status)
     }
 
     pub(crate) async fn erase(&self, id: &StreamId) -> Result<(), LogError> {

@@ -182,7 +182,7 @@ impl LogStore for RedisLog {
         key: &'a ClaimKey,
         id: &'a StreamId,
     ) -> BoxFuture<'a, Result<Claim, LogError>> {
-        self.inner.claim(key, id).boxed()
+        within_a_second(self.inner.claim(key, id)).boxed()
     }
 
     fn release<'a>(

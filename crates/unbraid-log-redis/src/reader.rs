@@ -1,8 +1,11 @@
 //! A reader: it finds its cursor, catches up, and then follows the hub.
 
+mod page;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::stream::{BoxStream, StreamExt, unfold};
+use page::PageSize;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use unbraid_log::{LogError, LogStatus, Record, Seq, StreamId};
 
@@ -14,13 +17,6 @@ use crate::{
     rest::events_after,
     script::Request,
 };
-
-/// How many bytes a page should have, and between which counts of entries it is varied for that. Entries may suddenly be long, so
-/// the greatest page is 64 records of 512 KiB.
-const PAGE_BYTES: usize = 1024 * 1024;
-const MIN_PAGE: usize = 2;
-const FIRST_PAGE: usize = 32;
-const MAX_PAGE: usize = 64;
 
 /// How often the same number is searched.
 const MAX_SEARCHES: u32 = 4;
@@ -41,13 +37,13 @@ impl Inner {
         id: &StreamId,
         after: EntryId,
         count: usize,
-    ) -> Result<Vec<Entry>, LogError> {
+    ) -> Result<Vec<Entry>, Failure> {
         let request = Request::command("XRANGE")
             .arg(self.keys.stream(id).log)
             .arg(format!("({after}"))
             .arg(("+", "COUNT"))
             .arg(count);
-        Ok(Entry::parse_all(self.link.call(&request).await?)?)
+        Entry::parse_all(self.link.call(&request).await?)
     }
 
     /// The records that contain numbers of a range.
@@ -101,7 +97,7 @@ pub(crate) fn read(
         hub: None,
         is_first: true,
         searched: None,
-        page: FIRST_PAGE,
+        page: PageSize::new(),
         entries: VecDeque::new(),
         records: VecDeque::new(),
     };
@@ -138,7 +134,7 @@ struct Reader {
     is_first: bool,
     /// The number at which its position was searched again, because the log's entries did not follow it, and how often.
     searched: Option<(Seq, u32)>,
-    page: usize,
+    page: PageSize,
     entries: VecDeque<Entry>,
     /// The rest of a record that overlaps the last one.
     records: VecDeque<Record>,
@@ -244,21 +240,30 @@ impl Reader {
         };
         self.phase = Phase::CatchUp;
         self.position = entry.id;
+        self.page.follow(&entry);
         self.entries.push_back(entry);
         Ok(())
     }
 
     async fn catch_up(&mut self) -> Result<(), LogError> {
-        let page = self.log.entries_after(&self.id, self.position, self.page);
-        let page = page.await?;
-        let is_last = page.len() < self.page;
-        self.resize_page(&page);
+        let count = self.page.count();
+        let page = self.log.entries_after(&self.id, self.position, count);
+        let page = match page.await {
+            // A smaller page follows.
+            Err(Failure::Timeout) if self.page.shrink() => return Ok(()),
+            page => page?,
+        };
+        let is_last = page.len() < count;
+        self.page.fit(&page);
         let position = page.last().map_or(self.position, |entry| entry.id);
         self.entries.extend(page);
         let has_ended = self
             .entries
             .back()
             .is_some_and(|entry| matches!(entry.content, Content::Seal { .. } | Content::Erased));
+        if is_last {
+            self.page.restore();
+        }
         if is_last && !has_ended {
             self.join(position).await;
         }
@@ -276,17 +281,6 @@ impl Reader {
         }
         if joined.position <= position {
             self.phase = Phase::Follow;
-        }
-    }
-
-    fn resize_page(&mut self, page: &[Entry]) {
-        let bytes = |entry: &Entry| match &entry.content {
-            Content::Record(Ok(record)) => record.encoded().len(),
-            _ => 0,
-        };
-        let total: usize = page.iter().map(bytes).sum();
-        if let Some(average) = total.checked_div(page.len()) {
-            self.page = (PAGE_BYTES / average.max(1)).clamp(MIN_PAGE, MAX_PAGE);
         }
     }
 

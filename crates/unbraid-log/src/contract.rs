@@ -76,7 +76,9 @@ pub trait Engine: Send + Sync {
     /// How long the gateways keep a stream after its end. A few seconds.
     fn ttl(&self) -> Duration;
 
-    /// How long a producer may be silent. A few seconds, and less than [`ttl`](Self::ttl).
+    /// How long a producer may be silent, and the holder of a claim. A few seconds, and less than [`ttl`](Self::ttl).
+    ///
+    /// A log that has a time of its own for claims whose stream is not open is tested with less than three leases.
     fn lease(&self) -> Duration;
 }
 
@@ -161,6 +163,7 @@ checks! {
     claims::one_of_many_claims_is_acquired,
     claims::a_claim_that_is_repeated_is_kept_without_a_stream,
     claims::a_claim_is_kept_with_its_stream_and_freed_with_it,
+    claims::the_claim_of_an_expired_stream_is_free,
     claims::only_the_holder_releases_a_claim,
     claims::the_claim_of_a_refused_stream_stays_free,
     claims::commands_reach_the_producer_in_order,

@@ -131,7 +131,8 @@ pub trait LogStore: Send + Sync + 'static {
     /// The claim is kept as long as the stream that [`Meta::claim`] connects with it. Until that is opened, its holder has to
     /// repeat the call more often than a lease lasts: a log of several processes gives the key to the next one that claims
     /// it once the holder has been silent for a lease, by the rules by which [`seal_lost`](Self::seal_lost) declares a
-    /// producer lost. The holder then gets [`Claim::Held`]. A claim that is not repeated ends after 15 minutes in any log.
+    /// producer lost. The holder then gets [`Claim::Held`]. A claim that is not repeated ends after 15 minutes in any log,
+    /// and each repetition begins this time anew. The claim of a stream that is [`LogStatus::Expired`] is free.
     ///
     /// # Errors
     ///

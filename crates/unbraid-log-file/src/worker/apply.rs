@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use redb::ReadableTable;
-use unbraid_log::{
-    Appended, Claim, ClaimKey, End, LogError, LogStatus, Meta, Record, Seq, StreamEnd, StreamId,
-};
+use unbraid_log::{Appended, End, LogError, LogStatus, Meta, Record, Seq, StreamEnd, StreamId};
 
-use super::Worker;
+use super::{Worker, claims};
 use crate::{
     FileLogError,
     clock::millis,
@@ -24,7 +21,7 @@ const EXPIRED_FOR: u64 = 24 * 3600 * 1000;
 const STREAM_BYTES: u64 = 256;
 
 /// The error of a call that writes, while only what frees space is written.
-fn no_space() -> LogError {
+pub(super) fn no_space() -> LogError {
     FileLogError::Full.to_log_error()
 }
 
@@ -44,9 +41,6 @@ impl Worker {
                 Ok(Effect::answer(reply, Err(no_space())))
             }
             Job::Seal { reply, .. } if free < Space::Low => {
-                Ok(Effect::answer(reply, Err(no_space())))
-            }
-            Job::Claim { reply, .. } if free < Space::Low => {
                 Ok(Effect::answer(reply, Err(no_space())))
             }
             Job::Open {
@@ -82,9 +76,9 @@ impl Worker {
                 let then = Effect::answer(reply, Ok(()));
                 self.erase(tables, &id, then)
             }
-            Job::Claim { key, id, reply } => self.claim(tables, &key, &id, reply),
+            Job::Claim { key, id, reply } => self.claim(tables, &key, &id, free, reply),
             Job::Release { key, id, reply } => {
-                release(tables, key.name(), &id)?;
+                claims::release(tables, key.name(), &id)?;
                 Ok(Effect::answer(reply, Ok(())))
             }
             // It does not reach a transaction.
@@ -103,7 +97,7 @@ impl Worker {
             return Ok(Effect::answer(reply, Err(LogError::Exists)));
         }
         if let Some(claim) = &meta.claim {
-            keep_claim(tables, claim, &id)?;
+            claims::keep(tables, claim, &id)?;
         }
         let number = self.add_running(tables, &id, &meta)?;
         let stream = Running::new(id, meta, number, self.shared.options.lease);
@@ -215,7 +209,9 @@ impl Worker {
         self.book.bytes += row.bytes;
         tables.set_row(id, &row)?;
         tables.running.remove(row.number)?;
-        tables.expiry.insert((expires, row.number), id.as_str())?;
+        let place = (expires, row.number);
+        tables.expiry.insert(place, id.as_str())?;
+        self.book.evict_from = self.book.evict_from.min(place);
         Ok(row)
     }
 
@@ -264,7 +260,7 @@ impl Worker {
         }
         tables.remove_events(row.number)?;
         if let Some(claim) = Meta::decode(&row.meta)?.claim {
-            release(tables, claim.name(), id)?;
+            claims::release(tables, claim.name(), id)?;
         }
         let forgotten = self.shared.clock().now().saturating_add(EXPIRED_FOR);
         row.state = RowState::Expired { forgotten };
@@ -279,81 +275,4 @@ impl Worker {
             None => then,
         })
     }
-
-    fn claim(
-        &mut self,
-        tables: &mut Tables<'_>,
-        key: &ClaimKey,
-        id: &StreamId,
-        reply: Reply<Claim>,
-    ) -> Result<Effect, FileLogError> {
-        let claim = match held(tables, key.name())? {
-            Some((holder, fingerprint)) if holder != *id => Claim::Held {
-                id: holder,
-                fingerprint,
-            },
-            Some(_) => Claim::Acquired,
-            None => {
-                set_claim(tables, key, id, false)?;
-                self.book
-                    .add_pending(key, id, self.shared.options.claim_pending);
-                Claim::Acquired
-            }
-        };
-        Ok(Effect::answer(reply, Ok(claim)))
-    }
-}
-
-fn held(tables: &Tables<'_>, name: &str) -> Result<Option<(StreamId, [u8; 32])>, FileLogError> {
-    let Some(row) = tables.claims.get(name)? else {
-        return Ok(None);
-    };
-    let (id, fingerprint, _) = row.value();
-    let fingerprint = fingerprint.try_into().map_err(|_| FileLogError::Damaged {
-        reason: "the fingerprint of a claim".to_owned(),
-    })?;
-    Ok(Some((id.parse()?, fingerprint)))
-}
-
-fn set_claim(
-    tables: &mut Tables<'_>,
-    key: &ClaimKey,
-    id: &StreamId,
-    is_kept: bool,
-) -> Result<(), FileLogError> {
-    let row = (id.as_str(), &key.fingerprint[..], is_kept);
-    tables.claims.insert(key.name(), row)?;
-    Ok(())
-}
-
-/// Keeps the claim of a stream that is opened, until it is released.
-fn keep_claim(tables: &mut Tables<'_>, key: &ClaimKey, id: &StreamId) -> Result<(), FileLogError> {
-    match held(tables, key.name())? {
-        Some((holder, _)) if holder != *id => Ok(()),
-        _ => set_claim(tables, key, id, true),
-    }
-}
-
-pub(super) fn release(
-    tables: &mut Tables<'_>,
-    name: &str,
-    id: &StreamId,
-) -> Result<(), FileLogError> {
-    if held(tables, name)?.is_some_and(|(holder, _)| holder == *id) {
-        tables.claims.remove(name)?;
-    }
-    Ok(())
-}
-
-/// Releases a claim whose stream was not opened in time.
-pub(super) fn release_pending(
-    tables: &mut Tables<'_>,
-    name: &str,
-    id: &StreamId,
-) -> Result<(), FileLogError> {
-    let is_kept = tables.claims.get(name)?.is_some_and(|row| row.value().2);
-    if is_kept {
-        return Ok(());
-    }
-    release(tables, name, id)
 }

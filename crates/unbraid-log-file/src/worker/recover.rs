@@ -83,6 +83,7 @@ impl Worker {
         self.book = Book {
             last_number,
             bytes,
+            evict_from: (0, 0),
             arrivals: Arrivals::new(std::mem::take(&mut arrived.rows)),
             pending_claims: std::mem::take(&mut self.book.pending_claims),
             written_head: Some((last_number, bytes)),

@@ -3,40 +3,33 @@
 use std::time::Duration;
 
 use redb::{Database, ReadableDatabase, ReadableTable};
-use unbraid_log::{ClaimKey, StreamId};
+use unbraid_log::StreamId;
 
-use super::{Book, Worker, apply::release_pending};
+use super::Worker;
 use crate::{
-    FileLogError, clock,
+    FileLogError,
     job::Effect,
-    tables::{EXPIRY, HEAD_BYTES, HEAD_CLOCK, HEAD_NUMBER, RowState, Tables},
+    tables::{EXPIRY, ExpiryKey, HEAD_BYTES, HEAD_CLOCK, HEAD_NUMBER, RowState, Tables},
 };
 
 /// How long a stream is kept that nobody seals.
 const UNSEALED_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// A claim whose stream is never opened is not kept longer than this.
-const MAX_PENDING: Duration = Duration::from_secs(24 * 3600);
-
 /// A transaction frees at most this many streams, so that no append waits long for it.
 const MAX_FREED: usize = 64;
 
-impl Book {
-    pub(super) fn add_pending(&mut self, key: &ClaimKey, id: &StreamId, pending: Duration) {
-        let until = clock::now() + pending.min(MAX_PENDING);
-        let name = key.name().to_owned();
-        self.pending_claims.push_back((until, name, id.clone()));
-    }
-}
+/// A transaction visits at most this many streams to find those that can be evicted. Streams that were evicted are remembered
+/// for a day, and with a longer ttl their rows are before those of the streams that are kept.
+const MAX_VISITED: usize = 512;
+
+/// The key after every row.
+const LAST: ExpiryKey = (u64::MAX, u64::MAX);
 
 impl Worker {
     /// Whether there is something to free although nothing was requested.
     pub(super) fn is_sweep_due(&self, database: &Database) -> Result<bool, FileLogError> {
-        let pending = self.book.pending_claims.front();
-        if pending.is_some_and(|(until, ..)| *until <= clock::now())
-            || self.book.bytes > self.shared.options.max_bytes
-            || self.unsealed().is_some()
-        {
+        let can_evict = self.has_too_many_bytes() && self.book.evict_from < LAST;
+        if can_evict || self.book.pending_claims.has_ended() || self.unsealed().is_some() {
             return Ok(true);
         }
         let expiry = database.begin_read()?.open_table(EXPIRY)?;
@@ -77,29 +70,24 @@ impl Worker {
         self.release_pending(tables)
     }
 
+    fn has_too_many_bytes(&self) -> bool {
+        self.book.bytes > self.shared.options.max_bytes
+    }
+
     /// Frees the streams that ended first, while there are too many bytes. Their readers get the error that it expired.
     fn evict(&mut self, tables: &mut Tables<'_>) -> Result<(), FileLogError> {
-        if self.book.bytes <= self.shared.options.max_bytes {
+        if !self.has_too_many_bytes() {
             return Ok(());
         }
-        for id in ids(tables, .., MAX_FREED)? {
-            if self.book.bytes <= self.shared.options.max_bytes {
-                break;
+        let (ended, next) = first_ended(tables, self.book.evict_from)?;
+        for (place, id) in ended {
+            self.book.evict_from = place;
+            if !self.has_too_many_bytes() {
+                return Ok(());
             }
             self.erase(tables, &id, Effect::None)?;
         }
-        Ok(())
-    }
-
-    fn release_pending(&mut self, tables: &mut Tables<'_>) -> Result<(), FileLogError> {
-        let now = clock::now();
-        while let Some((until, name, id)) = self.book.pending_claims.pop_front() {
-            if until > now {
-                self.book.pending_claims.push_front((until, name, id));
-                break;
-            }
-            release_pending(tables, &name, &id)?;
-        }
+        self.book.evict_from = next;
         Ok(())
     }
 
@@ -128,4 +116,23 @@ fn ids(
         ids.push(id.value().parse()?);
     }
     Ok(ids)
+}
+
+/// The ended streams that expire first, from this row on, and the row from which on there may be more.
+fn first_ended(
+    tables: &Tables<'_>,
+    from: ExpiryKey,
+) -> Result<(Vec<(ExpiryKey, StreamId)>, ExpiryKey), FileLogError> {
+    let mut ended = Vec::new();
+    for (visited, row) in tables.expiry.range(from..)?.enumerate() {
+        let (place, id) = row?;
+        if ended.len() == MAX_FREED || visited == MAX_VISITED {
+            return Ok((ended, place.value()));
+        }
+        let row = tables.row(id.value())?;
+        if row.is_some_and(|row| matches!(row.state, RowState::Ended { .. })) {
+            ended.push((place.value(), id.value().parse()?));
+        }
+    }
+    Ok((ended, LAST))
 }

@@ -24,7 +24,10 @@ impl File {
     async fn new(sync: FileSync) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("streams.log");
-        let options = FileOptions::default().with_ttl(TTL).with_lease(LEASE);
+        let options = FileOptions::default()
+            .with_ttl(TTL)
+            .with_lease(LEASE)
+            .with_claim_pending(2 * LEASE);
         Self {
             log: open_log(&path, options.with_sync(sync)).await,
             path,

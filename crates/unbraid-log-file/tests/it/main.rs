@@ -3,6 +3,8 @@
 
 // The contract that every log has to pass.
 mod contract;
+// Streams that go before their time.
+mod evicted;
 // Files that are not logs, or not any more.
 mod files;
 // A process that is killed while it appends.

@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
-use unbraid_log::{End, LogError, LogStatus, LogStore, StreamEnd};
+use unbraid_log::{Claim, ClaimKey, End, LogError, LogStatus, LogStore, StreamEnd, StreamId};
 use unbraid_log_file::FileOptions;
 
 use crate::{append, meta, open_log, open_stream, read_to_end, record};
@@ -52,6 +52,10 @@ async fn a_full_disk_loses_nothing_and_recovers() {
     let (first, mut writer) = open_stream(&log).await;
     writer.append(&record(1, 10, 100)).await.unwrap();
     writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    let key = |name| ClaimKey::new("alice", "/v1/completions", name, [3; 32]);
+    let [holder, other] = [(); 2].map(|()| StreamId::random().unwrap());
+    let claimed = log.claim(&key("held"), &holder).await;
+    assert_eq!(claimed, Ok(Claim::Acquired));
     let (running, mut writer) = open_stream(&log).await;
     // The first refusal is of a new stream, the second of an append.
     let mut tail = 0;
@@ -67,13 +71,19 @@ async fn a_full_disk_loses_nothing_and_recovers() {
         refused.to_string(),
         "the log is not available: the disk is full"
     );
-    let id = unbraid_log::StreamId::random().unwrap();
+    let id = StreamId::random().unwrap();
     assert_eq!(log.open(&id, &meta()).await.err(), Some(LogError::Full));
     assert!(
         log.warnings()
             .iter()
             .any(|warning| warning.contains("full"))
     );
+    // A claim is renewed, so that its request is not sent twice.
+    let claimed = log.claim(&key("held"), &holder).await;
+    assert_eq!(claimed, Ok(Claim::Acquired));
+    let claimed = log.claim(&key("held"), &other).await;
+    assert!(matches!(claimed, Ok(Claim::Held { .. })), "{claimed:?}");
+    assert!(log.claim(&key("new"), &other).await.is_err());
     // What was written can be read, and what expires is freed, so that the producer continues.
     assert_eq!(read_to_end(&log, &first, 0).await, 10);
     assert_eq!(

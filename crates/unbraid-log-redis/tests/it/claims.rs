@@ -123,6 +123,62 @@ async fn a_claim_is_not_void_because_a_gateway_was_cut_off() {
     assert!((LEASE - MARGIN..LEASE * 2).contains(&waited), "{waited:?}");
 }
 
+/// Makes all claims last for a day, as those of running streams do. What follows the seal of a stream has not arrived then.
+fn keep_claims(server: &RedisServer) {
+    let script = "for _, key in ipairs(redis.call('KEYS', 'unbraid:claim:*')) do
+        redis.call('PEXPIRE', key, 86400000)
+    end
+    return #redis.call('KEYS', 'unbraid:claim:*')";
+    assert_eq!(server.command(&["EVAL", script, "0"]), ":1");
+}
+
+/// For how many milliseconds the only claim is kept.
+fn claim_ttl(server: &RedisServer) -> u64 {
+    let script = "return redis.call('PTTL', redis.call('KEYS', 'unbraid:claim:*')[1])";
+    let answer = server.command(&["EVAL", script, "0"]);
+    answer.strip_prefix(':').unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_claim_ends_with_its_stream_although_the_gateway_that_sealed_it_was_interrupted() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let ttl = Duration::from_secs(6);
+    let connect = || async {
+        let options = options().with_ttl(ttl);
+        RedisLog::connect(&server.url(), options).await.unwrap()
+    };
+    let (log, other) = (connect().await, connect().await);
+    let (id, next) = (new_id(), new_id());
+    assert_eq!(claim(&log, &id).await, Claim::Acquired);
+    let meta = meta().with_claim(key());
+    drop(log.open(&id, &meta).await.unwrap());
+    let deadline = Instant::now() + PATIENCE;
+    while !matches!(other.seal_lost(&id).await, Ok(LogStatus::Ended { .. })) {
+        assert!(Instant::now() < deadline);
+        sleep(Duration::from_millis(100)).await;
+    }
+    let limit = u64::try_from(ttl.as_millis()).unwrap();
+    assert!(claim_ttl(&server) <= limit);
+    keep_claims(&server);
+    // Another reader finds the end.
+    let status = other.seal_lost(&id).await;
+    assert!(matches!(status, Ok(LogStatus::Ended { .. })), "{status:?}");
+    assert!(claim_ttl(&server) <= limit);
+    assert_eq!(claim(&other, &next).await, held(&id));
+    // Nobody reads it any more.
+    keep_claims(&server);
+    sleep(ttl + MARGIN).await;
+    let status = other.status(&id).await;
+    assert!(
+        matches!(status, Ok(LogStatus::Expired { .. })),
+        "{status:?}"
+    );
+    assert_eq!(claim(&other, &next).await, Claim::Acquired);
+    assert_eq!(claim(&log, &id).await, held(&next));
+}
+
 #[tokio::test]
 async fn a_server_that_was_away_may_lack_a_stream_until_its_producer_has_written_it() {
     let Some(server) = RedisServer::new().map(Arc::new) else {

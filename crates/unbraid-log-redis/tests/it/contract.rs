@@ -96,6 +96,7 @@ checks! {
     one_of_many_claims_is_acquired
     a_claim_that_is_repeated_is_kept_without_a_stream
     a_claim_is_kept_with_its_stream_and_freed_with_it
+    the_claim_of_an_expired_stream_is_free
     only_the_holder_releases_a_claim
     the_claim_of_a_refused_stream_stays_free
     commands_reach_the_producer_in_order

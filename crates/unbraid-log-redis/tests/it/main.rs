@@ -13,6 +13,7 @@ mod keys;
 mod replicas;
 mod runtimes;
 mod slots;
+mod slow_link;
 mod startup;
 mod support;
 mod tls;

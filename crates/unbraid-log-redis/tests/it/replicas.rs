@@ -10,7 +10,7 @@ use unbraid_log::{
 use unbraid_log_redis::RedisLog;
 use unbraid_testkit::servers::{Proxy, RedisServer, wait_until};
 
-use crate::support::{append, open, options, read_all, record};
+use crate::support::{append, open, options, read_all, record, seal};
 
 /// A server, and a replica of it that is up to date.
 fn start_pair() -> Option<(RedisServer, RedisServer)> {
@@ -38,10 +38,9 @@ async fn an_acknowledged_record_is_on_the_replica() {
     let (id, mut writer) = open(&log).await;
     let key = format!("unbraid:{{{id}}}:log");
     for seq in 1..=20 {
-        assert_eq!(
-            append(&mut *writer, &record(seq, seq)).await,
-            Ok(Appended::New)
-        );
+        // On a busy machine the confirmation may be late, and the append is repeated.
+        let appended = append(&mut *writer, &record(seq, seq)).await;
+        assert!(appended.is_ok(), "{appended:?}");
         assert_eq!(replica.command(&["XLEN", &key]), format!(":{}", seq + 1));
     }
 
@@ -68,16 +67,14 @@ async fn an_acknowledged_record_is_on_the_replica() {
     assert!(log.claim(&claim, &id).await.unwrap_err().is_temporary());
     assert!(writer.seal(&StreamEnd::new(End::Finished)).await.is_err());
     replica.resume();
-    wait_until("the replica is up to date", || {
-        primary.command(&["WAIT", "1", "100"]) == ":1"
-    });
     assert_eq!(
         append(&mut *writer, &record(21, 21)).await,
         Ok(Appended::Duplicate)
     );
     assert_eq!(replica.command(&["XLEN", &key]), ":23", "with the seal");
     assert_eq!(log.claim(&claim, &id).await, Ok(Claim::Acquired));
-    assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
+    let end = StreamEnd::new(End::Finished);
+    assert_eq!(seal(&mut *writer, &end).await, Ok(()));
 }
 
 #[tokio::test]
@@ -111,7 +108,8 @@ async fn many_writers_share_the_confirmation_of_the_replicas() {
         for seq in 1..=20 {
             append(&mut *writer, &record(seq, seq)).await.unwrap();
         }
-        writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+        let end = StreamEnd::new(End::Finished);
+        seal(&mut *writer, &end).await.unwrap();
         id
     }));
     for id in streams.await {
@@ -134,8 +132,10 @@ async fn records_that_a_failover_loses_are_appended_again() {
         let (reader, id) = (reader.clone(), id.clone());
         async move { read_all(&reader, &id).await }
     });
-    wait_until("the replica is up to date", || {
-        primary.command(&["WAIT", "1", "100"]) == ":1"
+    // `WAIT` covers only what its own connection has written.
+    let key = format!("unbraid:{{{id}}}:log");
+    wait_until("the replica has the first records", || {
+        replica.command(&["XLEN", &key]) == ":2"
     });
     // The replica misses three records, of which two were delivered, and becomes the primary.
     replica.pause();
@@ -159,7 +159,8 @@ async fn records_that_a_failover_loses_are_appended_again() {
         assert_eq!(lost, Err(gap));
         assert_eq!(append(&mut *writer, &record(4, 7)).await, Ok(Appended::New));
     }
-    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    let end = StreamEnd::new(End::Finished);
+    seal(&mut *writer, &end).await.unwrap();
     assert_eq!(numbers.await.unwrap(), Ok((1..=7).collect()));
     assert!(matches!(
         log.status(&id).await,
@@ -178,8 +179,9 @@ async fn a_primary_that_becomes_a_replica_is_left_at_once() {
     let log = RedisLog::connect(&url, options()).await.unwrap();
     let (id, mut writer) = open(&log).await;
     append(&mut *writer, &record(1, 1)).await.unwrap();
-    wait_until("the replica is up to date", || {
-        primary.command(&["WAIT", "1", "100"]) == ":1"
+    let key = format!("unbraid:{{{id}}}:log");
+    wait_until("the replica has the first record", || {
+        replica.command(&["XLEN", &key]) == ":2"
     });
     // The roles change, and the name leads to the new primary. No connection breaks.
     proxy.redirect(format!("127.0.0.1:{}", replica.port()));
@@ -192,6 +194,5 @@ async fn a_primary_that_becomes_a_replica_is_left_at_once() {
         "{refused}"
     );
     assert_eq!(writer.append(&record(2, 2)).await, Ok(Appended::New));
-    let key = format!("unbraid:{{{id}}}:log");
     assert_eq!(replica.command(&["XLEN", &key]), ":3");
 }

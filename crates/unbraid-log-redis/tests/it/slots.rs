@@ -111,6 +111,15 @@ async fn read_one_of_each(readers: &mut [BoxStream<'static, Result<Record, LogEr
     }
 }
 
+/// Reads what is there, after which the readers follow their streams.
+async fn follow_all(readers: &mut [BoxStream<'static, Result<Record, LogError>>]) {
+    for reader in readers {
+        while let Ok(Some(record)) = timeout(Duration::from_millis(300), reader.next()).await {
+            record.unwrap();
+        }
+    }
+}
+
 /// Every call of a log, with claims, commands, a loss, and readers of several streams at once.
 async fn use_everything(log: &RedisLog, other: &RedisLog) {
     let claim = ClaimKey::new("alice", "/v1/completions", "k", [7; 32]);
@@ -132,13 +141,12 @@ async fn use_everything(log: &RedisLog, other: &RedisLog) {
     }
     read_one_of_each(&mut readers).await;
     for (_, writer) in &mut streams {
-        // Readers follow both of them by now.
         append(&mut **writer, &record(3, 3)).await.unwrap();
         // Other boundaries: what is there is compared, and the rest is appended.
         append(&mut **writer, &record(3, 4)).await.unwrap();
         writer.renew().await.unwrap();
     }
-    read_one_of_each(&mut readers).await;
+    follow_all(&mut readers).await;
     let mut commands = log.commands();
     other
         .send_command(&claimed, Command::Cancel(None))

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use futures::StreamExt;
 use tokio::time::timeout;
 use unbraid_log::{
-    Appended, Event, LogError, LogStore, LogWriter, Meta, Record, RecordBuilder, Seq, StreamId,
+    Appended, Event, LogError, LogStore, LogWriter, Meta, Record, RecordBuilder, Seq, StreamEnd,
+    StreamId,
 };
 use unbraid_log_redis::{RedisLog, RedisOptions};
 use unbraid_testkit::servers::RedisServer;
@@ -66,6 +67,23 @@ pub(crate) async fn append(
     let repeated = async {
         loop {
             match writer.append(record).await {
+                Err(error) if error.is_temporary() => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                result => return result,
+            }
+        }
+    };
+    timeout(PATIENCE, repeated)
+        .await
+        .expect("the server answers")
+}
+
+/// Repeats a seal until the server answers.
+pub(crate) async fn seal(writer: &mut dyn LogWriter, end: &StreamEnd) -> Result<(), LogError> {
+    let repeated = async {
+        loop {
+            match writer.seal(end).await {
                 Err(error) if error.is_temporary() => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

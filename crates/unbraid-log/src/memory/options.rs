@@ -27,7 +27,8 @@ pub struct MemoryOptions {
     /// The memory above which ended streams are evicted, and then no stream is opened. One GiB by default. What is remembered
     /// of expired streams takes at most an eighth of it beside that.
     pub max_bytes: usize,
-    /// How long a claim is kept whose stream is not opened; at most a day. 15 minutes by default.
+    /// How long a claim is kept whose stream is not opened, and which its holder does not repeat; at most a day. 15 minutes by
+    /// default. A gateway repeats a claim within 20 seconds, so it should be longer than that.
     pub claim_pending: Duration,
 }
 
@@ -46,7 +47,7 @@ impl MemoryOptions {
         self
     }
 
-    /// Sets how long a claim is kept whose stream is not opened: longer than any request waits for its answer to begin, or
+    /// Sets how long a claim is kept whose stream is not opened: longer than its holder lets pass before it claims again, or
     /// the same request is sent twice. More than a day has the effect of a day.
     ///
     /// # Examples

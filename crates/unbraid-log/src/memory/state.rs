@@ -320,7 +320,12 @@ impl State {
     }
 
     pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId, pending: Duration) -> Claim {
-        self.claims.claim(key, id, pending)
+        let streams = &self.streams;
+        let is_expired = |id: &StreamId| {
+            let stream = streams.get(id);
+            stream.is_some_and(|stream| matches!(stream.phase, Phase::Expired))
+        };
+        self.claims.claim(key, id, pending, is_expired)
     }
 
     pub(super) fn release(&mut self, name: &str, id: &StreamId) {

@@ -228,6 +228,19 @@ async fn a_claim_waits_for_its_stream_as_long_as_configured_and_a_day_at_most() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn claims_that_are_repeated_leave_no_queue_behind() {
+    let log = log();
+    let key = ClaimKey::new("a", "/v1/completions", "k", [0; 32]);
+    let id = StreamId::random().unwrap();
+    for _ in 0..10_000 {
+        assert_eq!(log.claim(&key, &id).await, Ok(Claim::Acquired));
+        advance(Duration::from_millis(10)).await;
+    }
+    let (_, pending) = log.inner.state().queued();
+    assert!(pending < 1100, "{pending}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_texts_of_a_stream_count_and_are_freed_with_it() {
     let log = log();
     let id = StreamId::random().unwrap();

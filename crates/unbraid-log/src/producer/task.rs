@@ -49,8 +49,9 @@ pub(super) struct ProducerTask {
     /// The end that the log has, or why it has none.
     log_end: Option<Result<StreamEnd, LogError>>,
     refusal: Option<LogError>,
-    /// When the task ends although the log has no end.
+    /// When the task ends although the log has no end: a while after its own end, or after a refusal that lasts.
     gives_up_at: Option<Instant>,
+    refused_until: Option<Instant>,
     was_degraded: bool,
     repairs: u64,
 }
@@ -88,6 +89,7 @@ impl ProducerTask {
             log_end: None,
             refusal,
             gives_up_at: None,
+            refused_until: None,
             was_degraded: false,
             repairs: 0,
         }
@@ -120,7 +122,8 @@ impl ProducerTask {
     /// Returns whether nothing is left to do.
     async fn step(&mut self) -> bool {
         self.take_input();
-        if self.gives_up_at.is_some_and(|at| at <= Instant::now()) {
+        let gives_up_at = self.deadlines().min();
+        if gives_up_at.is_some_and(|at| at <= Instant::now()) {
             return true;
         }
         match self.machine.poll(self.now()) {
@@ -168,7 +171,7 @@ impl ProducerTask {
 
     async fn wait(&mut self, until: Option<Duration>) {
         let until = until.and_then(|until| self.started.checked_add(until));
-        let deadline = until.into_iter().chain(self.gives_up_at).min();
+        let deadline = until.into_iter().chain(self.deadlines()).min();
         let Some(deadline) = deadline else {
             return self.shared.wake.notified().await;
         };
@@ -233,10 +236,15 @@ impl ProducerTask {
             }
             Outcome::Checked(result) => self.checked(result, now),
         }
-        if self.machine.is_refused() {
-            let patience = Instant::now().checked_add(REFUSAL_PATIENCE);
-            self.gives_up_at = self.gives_up_at.into_iter().chain(patience).min();
-        }
+        self.refused_until = match self.refused_until {
+            _ if !self.machine.is_refused() => None,
+            Some(until) => Some(until),
+            None => Instant::now().checked_add(REFUSAL_PATIENCE),
+        };
+    }
+
+    fn deadlines(&self) -> impl Iterator<Item = Instant> + use<> {
+        self.gives_up_at.into_iter().chain(self.refused_until)
     }
 
     fn checked(&mut self, result: Result<LogStatus, LogError>, now: Duration) {

@@ -1,6 +1,10 @@
 //! The log in memory passes the contract, and logs that break it do not.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures::{
     FutureExt,
@@ -19,7 +23,10 @@ const TTL: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(2);
 
 fn options() -> MemoryOptions {
-    MemoryOptions::default().with_ttl(TTL).with_lease(LEASE)
+    MemoryOptions::default()
+        .with_ttl(TTL)
+        .with_lease(LEASE)
+        .with_claim_pending(2 * LEASE)
 }
 
 /// The log in memory behind a connection that can be cut.
@@ -46,7 +53,11 @@ impl Engine for Memory {
     fn gateway(&self) -> BoxFuture<'_, Arc<dyn LogStore>> {
         let log = self.connection.clone();
         let log: Arc<dyn LogStore> = match self.fault {
-            Some(fault) => Arc::new(FaultyLog { log, fault }),
+            Some(fault) => Arc::new(FaultyLog {
+                log,
+                fault,
+                holders: Mutex::default(),
+            }),
             None => Arc::new(log),
         };
         async { log }.boxed()
@@ -97,6 +108,10 @@ enum Fault {
     SkipsARecord,
     /// Every claim is acquired.
     AcquiresEveryClaim,
+    /// A claim that is repeated lasts no longer.
+    RenewsNoClaim,
+    /// The claim of an expired stream is held.
+    HoldsExpiredClaims,
     /// A live producer is declared lost.
     SealsAtOnce,
     /// Commands are dropped.
@@ -113,6 +128,8 @@ enum Fault {
 struct FaultyLog {
     log: InterruptibleLog,
     fault: Fault,
+    /// The ids that have claimed.
+    holders: Mutex<HashSet<StreamId>>,
 }
 
 struct FaultyWriter {
@@ -195,6 +212,18 @@ impl LogStore for FaultyLog {
     ) -> BoxFuture<'a, Result<Claim, LogError>> {
         match self.fault {
             Fault::AcquiresEveryClaim => async { Ok(Claim::Acquired) }.boxed(),
+            Fault::RenewsNoClaim if !self.holders.lock().unwrap().insert(id.clone()) => {
+                async { Ok(Claim::Acquired) }.boxed()
+            }
+            Fault::HoldsExpiredClaims => async {
+                let status = self.log.status(id).await?;
+                let is_expired = matches!(status, LogStatus::Expired { .. });
+                let unknown = StreamId::random()?;
+                self.log
+                    .claim(key, if is_expired { &unknown } else { id })
+                    .await
+            }
+            .boxed(),
             _ => self.log.claim(key, id),
         }
     }
@@ -270,6 +299,8 @@ fn the_suite_finds_every_fault() {
         Fault::ForgetsTheEnd,
         Fault::SkipsARecord,
         Fault::AcquiresEveryClaim,
+        Fault::RenewsNoClaim,
+        Fault::HoldsExpiredClaims,
         Fault::SealsAtOnce,
         Fault::DropsCommands,
         Fault::SharesCommands,

@@ -274,7 +274,9 @@ impl LogStore for TestLog {
                     held.until = held.until.and(until);
                     return Ok(Claim::Acquired);
                 }
-                if held.until.is_none_or(|until| until > now) {
+                let is_live = held.until.is_none_or(|until| until > now);
+                let stream = state.streams.get(&held.id);
+                if is_live && !stream.is_some_and(|stream| stream.is_erased) {
                     return Ok(Claim::Held {
                         id: held.id.clone(),
                         fingerprint: held.fingerprint,

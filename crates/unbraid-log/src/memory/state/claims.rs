@@ -29,25 +29,40 @@ struct Held {
 }
 
 impl Claims {
-    /// Claims a key for a stream that is opened later, within the time `pending`, which is the same for all claims.
-    pub(super) fn claim(&mut self, key: &ClaimKey, id: &StreamId, pending: Duration) -> Claim {
-        if let Some(held) = self.held.get(key.name()).filter(|held| held.id != *id) {
-            return Claim::Held {
-                id: held.id.clone(),
-                fingerprint: held.fingerprint,
-            };
-        }
-        if !self.held.contains_key(key.name()) {
-            let until = Instant::now() + pending.min(MAX_PENDING);
-            let held = &self.held;
-            self.pruner.prune(&mut self.pending, |(until, name)| {
-                let held = held.get(name);
-                held.is_some_and(|held| held.pending_until == Some(*until))
-            });
-            self.insert(key, id, Some(until));
-            self.pending.push_back((until, key.name().to_owned()));
+    /// Claims a key for a stream that is opened later, within the time `pending`, which is the same for all claims. Its holder
+    /// begins this time anew with each call.
+    pub(super) fn claim(
+        &mut self,
+        key: &ClaimKey,
+        id: &StreamId,
+        pending: Duration,
+        is_expired: impl FnOnce(&StreamId) -> bool,
+    ) -> Claim {
+        match self.held.get(key.name()) {
+            Some(held) if held.id == *id && held.pending_until.is_none() => {}
+            Some(held) if held.id != *id && !is_expired(&held.id) => {
+                return Claim::Held {
+                    id: held.id.clone(),
+                    fingerprint: held.fingerprint,
+                };
+            }
+            Some(_) | None => {
+                let until = Instant::now() + pending.min(MAX_PENDING);
+                self.insert(key, id, Some(until));
+                self.push_pending(until, key.name());
+            }
         }
         Claim::Acquired
+    }
+
+    /// An earlier entry of the same claim has no effect any more, because it has another time.
+    fn push_pending(&mut self, until: Instant, name: &str) {
+        let held = &self.held;
+        self.pruner.prune(&mut self.pending, |(until, name)| {
+            let held = held.get(name);
+            held.is_some_and(|held| held.pending_until == Some(*until))
+        });
+        self.pending.push_back((until, name.to_owned()));
     }
 
     fn insert(&mut self, key: &ClaimKey, id: &StreamId, pending_until: Option<Instant>) {

@@ -73,3 +73,26 @@ async fn a_stream_that_is_erased_once_it_has_ended_ends_for_its_readers_too() {
     assert_eq!(running.local_end(), Some(End::Cancelled));
     assert_eq!((running.released(), running.producer.failure()), (3, None));
 }
+
+/// A failover to a replica that does not have the seal.
+#[tokio::test(start_paused = true)]
+async fn a_producer_whose_refusal_has_passed_continues_as_long_as_its_stream() {
+    let mut running = start().await;
+    let other = running.engine.gateway();
+    running.push_flushed(3).await;
+    tokio::time::advance(LEASE * 2).await;
+    other.seal_lost(&running.id).await.unwrap();
+    // The renewal is refused. The engine loses the seal before the producer asks for it.
+    let slow = Fault::Slow(Duration::from_secs(1));
+    running.log.script([None, Some(slow)]);
+    running.push();
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(running.kept(), 3);
+    running.engine.lose(0);
+    sleep(Duration::from_secs(90)).await;
+    assert_eq!(running.producer.failure(), None);
+    running.push_flushed(3).await;
+    running.finish().await;
+    assert_eq!((running.released(), running.kept()), (7, 7));
+    assert_eq!(running.local_end(), Some(End::Finished));
+}
