@@ -2,6 +2,7 @@
 
 pub(crate) mod encoding;
 mod first_byte;
+mod timers;
 
 use std::{
     fmt,
@@ -11,18 +12,23 @@ use std::{
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use unbraid::{BoxError, Completions, CompletionsBuilder, Redact};
+use unbraid::{BoxError, Completions, CompletionsBuilder, Redact, StreamError, TimedOut};
 
 pub(crate) use self::{
     encoding::{ACCEPTED_ENCODINGS, ByteStream, byte_stream},
     first_byte::FirstByte,
+    timers::Timers,
 };
 
 /// The body of a successful response: its bytes as they arrive, decompressed.
 ///
 /// [`Client::open`](crate::Client::open) returns it, to be recorded or forwarded while it is read. Dropping it before its end
-/// closes the connection. If its first byte does not arrive within the client's timeout, the stream returns a
-/// [`StreamError::TimedOut`](unbraid::StreamError::TimedOut).
+/// closes the connection.
+///
+/// The client's timeouts hold for the stream: that of the first byte, that of a silence between two reads, and the total one,
+/// which began with the call. When one of them ends, the stream returns a
+/// [`StreamError::TimedOut`](unbraid::StreamError::TimedOut), ends, and closes the connection. The time in which nobody polls the
+/// stream does not count as silence.
 ///
 /// # Examples
 ///
@@ -48,14 +54,21 @@ pub(crate) use self::{
 /// ```
 pub struct Body {
     bytes: FirstByte,
+    timers: Timers,
     config: CompletionsBuilder,
     redact: Redact,
 }
 
 impl Body {
-    pub(crate) fn new(bytes: FirstByte, config: CompletionsBuilder, redact: Redact) -> Self {
+    pub(crate) fn new(
+        bytes: FirstByte,
+        timers: Timers,
+        config: CompletionsBuilder,
+        redact: Redact,
+    ) -> Self {
         Self {
             bytes,
+            timers,
             config,
             redact,
         }
@@ -129,7 +142,14 @@ impl Body {
     /// ```
     #[must_use]
     pub fn into_completions(self) -> Completions {
+        // The reader of the completion has the other timers.
         self.config.from_byte_stream(self.bytes)
+    }
+
+    fn fail(&mut self, timed_out: TimedOut) -> Poll<Option<Result<Bytes, BoxError>>> {
+        self.timers = Timers::default();
+        self.bytes.close();
+        Poll::Ready(Some(Err(StreamError::TimedOut(timed_out).into())))
     }
 }
 
@@ -137,7 +157,22 @@ impl Stream for Body {
     type Item = Result<Bytes, BoxError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.bytes.poll_next_unpin(cx)
+        if let Poll::Ready(timed_out) = self.timers.poll_total(cx) {
+            return self.fail(timed_out);
+        }
+        // The bytes before the silence: those that are there count, even if they are polled late.
+        let read = self.bytes.poll_next_unpin(cx);
+        match &read {
+            Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
+            Poll::Ready(Some(Ok(_))) => self.timers.restart(),
+            Poll::Ready(Some(Err(_)) | None) => self.timers = Timers::default(),
+            Poll::Pending => {
+                if let Poll::Ready(timed_out) = self.timers.poll_silence(cx) {
+                    return self.fail(timed_out);
+                }
+            }
+        }
+        read
     }
 }
 

@@ -1,6 +1,7 @@
 //! The texts that no error may repeat: keys, header values, credentials in addresses. Servers repeat them in their messages.
 
 mod decoded_text;
+mod path;
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
@@ -8,7 +9,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use reqwest::Url;
 use unbraid::Redact;
 
-use self::decoded_text::DecodedText;
+use self::{decoded_text::DecodedText, path::may_be_key};
 
 /// The texts that are replaced in everything that a server reports.
 #[derive(Clone, Default)]
@@ -50,7 +51,7 @@ impl Secrets {
         }
     }
 
-    /// Adds the query values, the user and the password of an address.
+    /// Adds the query values, the user and the password of an address, and what may be a key in its path.
     pub(crate) fn add_url(&mut self, url: &Url) {
         // Azure's version is public, and its errors mention it.
         let values = url.query_pairs().filter(|(name, _)| name != "api-version");
@@ -66,6 +67,13 @@ impl Secrets {
             {
                 self.add(value);
                 self.add(&decoded(value));
+            }
+        }
+        for segment in url.path().split('/') {
+            let decoded = decoded(segment);
+            if may_be_key(&decoded) {
+                self.add(segment);
+                self.add(&decoded);
             }
         }
         let (user, password) = (url.username(), url.password().unwrap_or_default());

@@ -24,7 +24,7 @@ use self::{
     timeouts::{Timeouts, with_deadline},
 };
 use crate::{
-    body::{Body, FirstByte},
+    body::{Body, FirstByte, Timers},
     endpoint::Endpoint,
     error::HttpError,
     limits::{FIRST_PAUSE, MAX_PAUSE, MAX_RETRY_AFTER},
@@ -61,7 +61,10 @@ impl Sender {
         let answer = self.send(&outgoing).await?;
         let config = with_deadline(config, deadline);
         let config = answer.configure(config);
-        Ok(Body::new(answer.bytes, config, self.secrets.redaction()))
+        let total = deadline.and_then(|deadline| Some((deadline.at()?, deadline.timed_out())));
+        let timers = Timers::new(self.timeouts.idle, total);
+        let redact = self.secrets.redaction();
+        Ok(Body::new(answer.bytes, timers, config, redact))
     }
 
     pub(crate) fn provider(&self) -> Provider {

@@ -15,7 +15,7 @@ use crate::{host::host_and_port, limits::MAX_RETRY_AFTER, secrets::Secrets};
 /// are plain identifiers. They print the wait that the server asks for if it is too long for another attempt. The provider's
 /// message and body may contain parts of the prompt, so only [`message`](Self::message) and [`body_head`](Self::body_head)
 /// return them. In all of them the client's secrets are replaced by `[key]`, however they are escaped: its key, the values of
-/// additional headers, and the query values of its address.
+/// additional headers, the query values of its address, and what looks like a key in its path.
 ///
 /// # Examples
 ///
@@ -89,7 +89,8 @@ impl StatusError {
         self.0.status
     }
 
-    /// Returns host, port and path of the address that the request was sent to, without its query.
+    /// Returns host, port and path of the address that the request was sent to, without its query. A segment of the path that
+    /// looks like a key is replaced by `[key]`.
     ///
     /// # Examples
     ///

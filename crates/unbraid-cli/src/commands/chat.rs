@@ -111,9 +111,11 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
         None => args.provider.unwrap_or_default(),
     };
     let model = target.map(|target| target.model.as_str());
-    let request = args.question.request(provider, model)?;
+    let limit = args.endpoint.limit_name();
+    let request = args.question.request(provider, model, limit)?;
     args.check_take(&request)?;
     let body = request.body();
+    args.check_no_choices(provider, &body)?;
     let (requests, labels) = target::requests(&args.to, &request)?;
     let of_targets = requests.iter().map(|target| target.choices).sum();
     let expected = stream.config().expect_choices.unwrap_or(1);
@@ -129,11 +131,8 @@ pub(super) fn run(args: &ChatArgs, stream: &StreamArgs) -> Result<Status, Failur
         let sent = single.body_for(provider);
         sent.map_err(|error| Failure::Usage(error.to_string()))?;
     }
+    let fan_out = args.fan_out(provider, requested)?;
     let recordings = args.record.as_deref().map(Recordings::open).transpose()?;
-    let fan_out = match args.fan_out {
-        FanOut::Never if requested > 1 && !provider.has_n() => FanOut::Always,
-        fan_out => fan_out,
-    };
     let usage = args.format.usage();
     let client = |provider| {
         let client = args.endpoint.client(provider, stream.builder(usage));
@@ -201,6 +200,31 @@ impl ChatArgs {
             return refused("--fan-out is for one provider: with several --to it is not needed");
         }
         Ok(())
+    }
+
+    /// When to send one request for each choice. A provider without `n` needs that for several choices, and its answers have no
+    /// single body to record.
+    fn fan_out(&self, provider: Provider, requested: u32) -> Result<FanOut, Failure> {
+        match self.fan_out {
+            FanOut::Never if requested > 1 && !provider.has_n() => match self.record {
+                None => Ok(FanOut::Always),
+                Some(_) => Err(Failure::Usage(format!(
+                    "--record writes one body, and {provider} needs a request for each of the {requested} answers"
+                ))),
+            },
+            fan_out => Ok(fan_out),
+        }
+    }
+
+    /// Refuses a request for 0 answers where `n` is not sent, so that no server refuses it.
+    fn check_no_choices(&self, provider: Provider, body: &Value) -> Result<(), Failure> {
+        let is_sent =
+            self.to.len() < 2 && provider.has_n() && matches!(self.fan_out, FanOut::Never);
+        if is_sent || question::requested_choices(body) > 0 {
+            return Ok(());
+        }
+        let why = "the request asks for 0 answers: set its n, or -n, to 1 or more";
+        Err(Failure::Usage(why.to_owned()))
     }
 
     fn check_take(&self, request: &Request) -> Result<(), Failure> {

@@ -20,6 +20,7 @@ use crate::{
     exit::{Failure, Status, status_after_output},
     input::{Input, NullListener, read_all},
     json,
+    output::print_error,
     report::Report,
 };
 
@@ -50,25 +51,29 @@ pub(super) fn run(args: &SplitArgs, stream: &StreamArgs) -> Result<Status, Failu
     let result = read_all(&args.file, input, stream.config(), &mut NullListener);
     let result = result.map_err(Failure::Output)?;
     let usage = args.usage.mode(UsageMode::Reported);
-    let paths = write_files(&result.demux, &args.out, usage)?;
+    let dir = write_files(&result.demux, &args.out, usage);
     let status = result.outcome().print_diagnostics(&args.file);
-    status_after_output(print_paths(&paths), status)
+    let printed = print_paths(&dir.written);
+    dir.check_failures()?;
+    status_after_output(printed, status)
 }
 
-/// Writes every file, and returns their paths in the order of the choices.
-fn write_files(demux: &Demux, out: &Path, usage: UsageMode) -> Result<Vec<PathBuf>, Failure> {
+/// Writes every file that can be written, in the order of the choices. The answer may have cost tokens, so one file that cannot
+/// be written does not cost the others.
+fn write_files<'p>(demux: &Demux, out: &'p Path, usage: UsageMode) -> OutputDir<'p> {
     let mut choices: Vec<&Transcript> = demux.choices().collect();
     choices.sort_by_key(|choice| choice.index());
     let mut dir = OutputDir {
         path: out,
         written: Vec::new(),
+        failures: Vec::new(),
     };
     for choice in choices {
-        dir.write_choice(choice.index().0, &choice.message())?;
+        dir.write_choice(choice.index().0, &choice.message());
     }
     let summary = Report::from_demux(demux, &Prompt::default(), usage);
-    dir.write_report("summary.json", &summary)?;
-    Ok(dir.written)
+    dir.write_report("summary.json", &summary);
+    dir
 }
 
 fn print_paths(paths: &[PathBuf]) -> io::Result<()> {
@@ -78,21 +83,22 @@ fn print_paths(paths: &[PathBuf]) -> io::Result<()> {
         .try_for_each(|path| writeln!(stdout, "{}", path.display()))
 }
 
-/// The output directory, and the files written into it.
+/// The output directory, the files written into it, and the failures of the others.
 struct OutputDir<'p> {
     path: &'p Path,
     written: Vec<PathBuf>,
+    failures: Vec<Failure>,
 }
 
 impl OutputDir<'_> {
-    fn write_choice(&mut self, index: u32, message: &Message) -> Result<(), Failure> {
-        self.write(&format!("choice-{index}.txt"), message.content.as_bytes())?;
+    fn write_choice(&mut self, index: u32, message: &Message) {
+        self.write(&format!("choice-{index}.txt"), message.content.as_bytes());
         for (suffix, text) in [
             ("reasoning", &message.reasoning),
             ("refusal", &message.refusal),
         ] {
             if !text.is_empty() {
-                self.write(&format!("choice-{index}.{suffix}.txt"), text.as_bytes())?;
+                self.write(&format!("choice-{index}.{suffix}.txt"), text.as_bytes());
             }
         }
         for (position, call) in message.tool_calls.iter().enumerate() {
@@ -102,35 +108,49 @@ impl OutputDir<'_> {
                 name.push_str(&safe_file_name(&call.name));
             }
             name.push_str(".json");
-            self.write_json(&name, &call_json(call))?;
+            self.write_json(&name, &call_json(call));
         }
-        Ok(())
     }
 
-    fn write_json(&mut self, name: &str, value: &Value) -> Result<(), Failure> {
+    fn write_json(&mut self, name: &str, value: &Value) {
         let mut bytes = Vec::new();
-        json::write_value(value, &mut bytes).map_err(|error| self.failure(name, error))?;
-        self.write(name, &bytes)
+        let encoded = json::write_value(value, &mut bytes);
+        self.write_encoded(name, encoded.map(|()| bytes));
     }
 
-    fn write_report(&mut self, name: &str, report: &Report<'_>) -> Result<(), Failure> {
+    fn write_report(&mut self, name: &str, report: &Report<'_>) {
         let mut bytes = Vec::new();
-        json::write_text(&mut bytes, |out| report.write(out))
-            .map_err(|error| self.failure(name, error))?;
-        self.write(name, &bytes)
+        let encoded = json::write_text(&mut bytes, |out| report.write(out));
+        self.write_encoded(name, encoded.map(|()| bytes));
     }
 
-    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        new_file::write(self.path, name, bytes).map_err(|error| self.failure(name, error))?;
-        self.written.push(self.path.join(name));
-        Ok(())
+    fn write(&mut self, name: &str, bytes: &[u8]) {
+        let written = new_file::write(self.path, name, bytes);
+        self.add(name, written);
     }
 
-    fn failure(&self, name: &str, error: io::Error) -> Failure {
-        Failure::File {
-            path: self.path.join(name),
-            error,
+    fn write_encoded(&mut self, name: &str, bytes: io::Result<Vec<u8>>) {
+        let written = bytes.and_then(|bytes| new_file::write(self.path, name, &bytes));
+        self.add(name, written);
+    }
+
+    fn add(&mut self, name: &str, written: io::Result<()>) {
+        let path = self.path.join(name);
+        match written {
+            Ok(()) => self.written.push(path),
+            Err(error) => self.failures.push(Failure::File { path, error }),
         }
+    }
+
+    /// Prints all failures but the last, and returns that one.
+    fn check_failures(mut self) -> Result<(), Failure> {
+        let Some(last) = self.failures.pop() else {
+            return Ok(());
+        };
+        for failure in self.failures {
+            print_error(format_args!("unbraid: {failure}"));
+        }
+        Err(last)
     }
 }
 

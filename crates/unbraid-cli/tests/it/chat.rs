@@ -12,6 +12,7 @@ mod run_tool;
 pub(crate) mod server;
 mod text;
 mod timeouts;
+mod without_n;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,7 @@
 //! `unbraid replay`: its responses byte for byte, and its faults.
 
 mod dialects;
+mod environment_key;
 mod record;
 mod several;
 
@@ -37,10 +38,16 @@ impl Replay {
     }
 
     pub(crate) fn of_files(files: &[String], options: &str) -> Self {
+        Self::of_files_with(files, options, &[])
+    }
+
+    /// Starts a replay with these variables, and without a key unless they have one.
+    fn of_files_with(files: &[String], options: &str, variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(UNBRAID)
             .arg("replay")
             .args(files)
             .env_remove("OPENAI_API_KEY")
+            .envs(variables.iter().copied())
             .args(options.split_whitespace())
             .current_dir(workspace_root())
             .stdout(Stdio::piped())

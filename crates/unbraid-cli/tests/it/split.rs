@@ -157,6 +157,39 @@ fn symbolic_links_are_not_followed() {
 }
 
 #[test]
+fn the_other_files_are_written_if_one_cannot_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let blocked = ["choice-0.txt", "choice-1.txt"].map(|name| dir.path().join(name));
+    for path in &blocked {
+        fs::create_dir(path).unwrap();
+    }
+    let choices = ["a", "b", "c"].iter().enumerate().map(|(index, text)| {
+        json!({ "index": index, "delta": { "content": text }, "finish_reason": (index < 2).then_some("stop") })
+    });
+    let chunk = json!({ "choices": choices.collect::<Vec<_>>() });
+    let body = format!("data: {chunk}\n\n");
+    let run = unbraid(
+        &format!("split --out {}", dir.path().display()),
+        body.as_bytes(),
+    );
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_eq!(
+        fs::read_to_string(dir.path().join("choice-2.txt")).unwrap(),
+        "c"
+    );
+    let summary = json_file(&dir.path().join("summary.json"));
+    assert_eq!(summary["choices"].as_array().unwrap().len(), 3);
+    let written: Vec<_> = run.stdout.lines().map(Path::new).collect();
+    let expected = ["choice-2.txt", "summary.json"].map(|name| dir.path().join(name));
+    assert_eq!(written, expected);
+    for path in &blocked {
+        let message = format!("unbraid: {}: is a directory", path.display());
+        assert!(run.stderr.contains(&message), "{}", run.stderr);
+    }
+    assert!(run.stderr.contains("choice 2"), "{}", run.stderr);
+}
+
+#[test]
 fn a_directory_that_cannot_be_created_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");

@@ -36,6 +36,12 @@ impl FirstByte {
         });
         Self { bytes, deadline }
     }
+
+    /// Closes the connection. The body ends.
+    pub(super) fn close(&mut self) {
+        self.bytes = futures::stream::empty().boxed();
+        self.deadline = None;
+    }
 }
 
 impl Stream for FirstByte {
@@ -56,11 +62,11 @@ impl Stream for FirstByte {
             return read;
         }
         let timed_out = deadline.timed_out;
-        self.deadline = None;
         if !silent {
+            self.deadline = None;
             return read;
         }
-        self.bytes = futures::stream::empty().boxed(); // closes the connection
+        self.close();
         Poll::Ready(Some(Err(StreamError::TimedOut(timed_out).into())))
     }
 }

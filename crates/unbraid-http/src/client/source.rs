@@ -15,9 +15,11 @@ impl Client {
     /// other sources go on. Dropping the source, or cancelling its choices, closes the connection.
     ///
     /// The dialect is recognized by the response, because a gateway may answer in another one than that of its address;
-    /// [`Source::dialect`] sets it. The source has as many choices as the request asks for in one response. It is always one
-    /// request: the [`ChoiceStrategy`](crate::ChoiceStrategy) is ignored. The timeouts of the stream are those of the merge, not
-    /// those of the client's [`stream_config`](crate::ClientBuilder::stream_config).
+    /// [`Source::dialect`] sets it. The source has as many choices as the request asks for in one response: `n`, or the
+    /// `candidateCount` of Gemini, for each prompt. It is always one
+    /// request: the [`ChoiceStrategy`](crate::ChoiceStrategy) is ignored. The timeouts of this client hold for this source alone, and
+    /// the total one begins when the request is sent. Those of the merge hold for it as a whole; those of the client's
+    /// [`stream_config`](crate::ClientBuilder::stream_config) are not used.
     ///
     /// # Examples
     ///

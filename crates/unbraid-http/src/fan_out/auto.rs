@@ -1,11 +1,19 @@
 //! One request with `n`, and further ones if the provider does not support it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use tokio::time::sleep;
 use unbraid::{Completions, Source, SourceHandle, SourceSet};
 
-use super::{FanOut, SingleChoiceRequests, count_requests, first_response, models::refuses_n};
+use super::{
+    FanOut, SingleChoiceRequests, count_requests, first_response,
+    models::{permits_fewer, refuses_n},
+};
 use crate::{error::HttpError, request::Request, send::timeouts::with_deadline};
+
+/// How long the missing requests wait after the first answer. A caller who needs no more, as with `first_finished(1)`, learns of its
+/// end at the same time, and cancels them within this pause: each of them would be billed.
+const PAUSE_FOR_CANCEL: Duration = Duration::from_millis(20);
 
 impl FanOut {
     /// Sends one request with `n`, unless the model is known not to support it.
@@ -24,8 +32,12 @@ impl FanOut {
         let outgoing = self.sender.outgoing(request)?;
         let response = match self.sender.send(&outgoing).await {
             Err(HttpError::Status(status)) if refuses_n(&status) => {
-                self.single_choice_models.insert(request.model());
-                return self.start_and_wait(request, n, deadline).await;
+                let completions = self.start_and_wait(request, n, deadline).await?;
+                // Not before: if the single requests fail as well, the refusal was not about `n`.
+                if !permits_fewer(&status, n) {
+                    self.single_choice_models.insert(request.model());
+                }
+                return Ok(completions);
             }
             response => response?,
         };
@@ -59,6 +71,7 @@ async fn request_missing(
 ) {
     if first.closed().await.is_ok() && first.choices() == 1 {
         missing.fan_out.single_choice_models.insert(&model);
+        sleep(PAUSE_FOR_CANCEL).await;
         missing.add_to(&source_set, &first_response::channel().0);
     }
 }

@@ -35,7 +35,7 @@ impl Request {
     ///
     /// - No field is null. `content` is missing if there are calls and no text.
     /// - A call has its id, name and arguments, and its unknown fields, such as Gemini's `extra_content` with a thought
-    ///   signature. Arguments are the text that the model wrote, also if that is not JSON; empty ones become `{}`. What the
+    ///   signature, unless the reply policy is [`ReplyReasoning::Never`]. Arguments are the text that the model wrote, also if that is not JSON; empty ones become `{}`. What the
     ///   server left out stays out: an id is never made up. A legacy call is the `function_call`.
     /// - Reasoning is sent back as [`reply_policy`](Self::reply_policy) says: by default in a message with calls, where
     ///   the server sent it. `reasoning_details` are sent with their fragments joined, in place of the same text.
@@ -187,7 +187,7 @@ fn assistant(answer: &Message, policy: &ReplyPolicy) -> Value {
         .tool_calls
         .iter()
         .filter(|call| !is_legacy(call))
-        .map(tool_call)
+        .map(|call| tool_call(call, policy))
         .collect();
     if !calls.is_empty() {
         set("tool_calls", calls.into());
@@ -294,7 +294,7 @@ fn content(answer: &Message, reasoning: &Reasoning<'_>) -> Option<Value> {
     (!text.is_empty()).then(|| text.into())
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+fn tool_call(call: &ToolCall, policy: &ReplyPolicy) -> Value {
     let mut entry = Map::new();
     if let Some(id) = &call.id {
         entry.insert("id".into(), (**id).into());
@@ -308,6 +308,9 @@ fn tool_call(call: &ToolCall) -> Value {
     };
     entry.insert("type".into(), kind.into());
     entry.insert(kind.into(), data);
+    if policy.reasoning == ReplyReasoning::Never {
+        return entry.into(); // strict providers refuse what another one added
+    }
     for (name, raw) in &call.extra {
         if let Some(value) = parse(raw) {
             entry.entry(&**name).or_insert(value);

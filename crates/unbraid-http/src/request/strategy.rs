@@ -27,6 +27,7 @@ pub enum ChoiceStrategy {
     ///
     /// The first request has `n`. If the provider refuses it, every choice is requested on its own. If the provider ignores
     /// `n`, so that its response ends with one choice, the missing ones are requested then. The client remembers either for
-    /// the model, and sends no further request with `n` to it.
+    /// the model, and sends no further request with `n` to it. A refusal is not remembered if it names a maximum below `n`, or
+    /// if the single requests are refused as well.
     Auto,
 }

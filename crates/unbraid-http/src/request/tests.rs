@@ -20,7 +20,10 @@ fn n_choices_are_expected_for_each_prompt() {
     check_expected(json!({ "messages": [], "n": 4 }), Some(4));
     check_expected(json!({ "prompt": "a", "n": 2 }), Some(2));
     check_expected(json!({ "prompt": ["a", "b", "c"], "n": 2 }), Some(6));
-    check_expected(json!({ "prompt": ["a", "b"] }), None);
+    check_expected(json!({ "prompt": ["a", "b"] }), Some(2));
+    check_expected(json!({ "prompt": ["a", "b"], "n": null }), Some(2));
+    check_expected(json!({ "prompt": ["a"] }), None);
+    check_expected(json!({ "prompt": [1, 2, 3] }), None);
     check_expected(json!({ "prompt": [1, 2, 3], "n": 2 }), Some(2));
     check_expected(json!({ "prompt": [[1, 2], [3]], "n": 2 }), Some(4));
     for odd in [

@@ -158,15 +158,26 @@ impl Request {
         if !provider.has_n() {
             return Some(1);
         }
-        let n = match provider {
-            Provider::Gemini if self.is_native => {
-                self.fields.get("generationConfig")?.get("candidateCount")?
-            }
-            _ => self.fields.get("n")?,
-        };
-        let n = u32::try_from(n.as_u64()?).ok()?;
         let prompts = u32::try_from(self.prompts().len().max(1)).ok()?;
+        let n = match self.requested_n(provider) {
+            // Without `n` each prompt has one choice. For a single one nothing is known: the number 1 would read every index as 0.
+            None if prompts > 1 => 1,
+            n => u32::try_from(n?.as_u64()?).ok()?,
+        };
         n.checked_mul(prompts).filter(|expected| *expected > 0)
+    }
+
+    /// The number of choices, where the request has it.
+    fn requested_n(&self, provider: Provider) -> Option<&Value> {
+        let candidates = || self.fields.get("generationConfig")?.get("candidateCount");
+        let n = self.fields.get("n");
+        let n = match provider {
+            Provider::Gemini if self.is_native => candidates(),
+            // A field of Gemini in a chat completion.
+            Provider::Gemini => n.filter(|n| !n.is_null()).or_else(candidates),
+            _ => n,
+        };
+        n.filter(|n| !n.is_null())
     }
 
     pub(crate) fn kind(&self) -> Kind {

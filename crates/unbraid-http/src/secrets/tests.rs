@@ -189,3 +189,44 @@ fn query_values_and_credentials_of_an_address_are_replaced() {
 fn debug_prints_only_the_number_of_secrets() {
     assert_eq!(format!("{:?}", secrets(KEY)), "Secrets(1)");
 }
+
+/// What is redacted of the base URL in a text.
+#[track_caller]
+fn check_path(base: &str, text: &str, expected: &str) {
+    let mut secrets = Secrets::default();
+    secrets.add_url(&Url::parse(base).unwrap());
+    assert_eq!(secrets.redact(text), expected, "{base}");
+}
+
+#[test]
+fn segments_of_the_path_that_resemble_keys_are_replaced() {
+    for key in [
+        "sk-secret-of-a-path",
+        "7Gq2mX0pL9vRtY3k",
+        "3f9a1c0d5b7e4a268c1f0e9d7b6a5c43",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "AIzaSyA1234567890abcdefghijklmnopqrstu",
+        "abcdefghijklmnopqrstuvwxyz",
+        "sk%2Dsecret-of-a-path",
+    ] {
+        let base = format!("https://host/{key}/v1");
+        let text = format!("Cannot POST /{key}/v1/chat/completions");
+        check_path(&base, &text, "Cannot POST /[key]/v1/chat/completions");
+    }
+    let decoded = "not found: /sk-secret-of-a-path/";
+    check_path(
+        "https://host/sk%2Dsecret-of-a-path",
+        decoded,
+        "not found: /[key]/",
+    );
+    for path in [
+        "v1/chat/completions",
+        "v1beta/models/gemini-2.5-flash-preview-09-2025:streamGenerateContent",
+        "openai/deployments/gpt-4o-mini-2024-07-18/chat/completions",
+        "v1/projects/my-project-123456/locations/us-central1/publishers/google",
+        "inference/accounts/fireworks/models/llama-v3p1-405b-instruct",
+        "openai-compatible/litellm/proxy",
+    ] {
+        check_path(&format!("https://host/{path}"), path, path);
+    }
+}

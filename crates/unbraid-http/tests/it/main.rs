@@ -22,5 +22,6 @@ mod responses;
 mod retries;
 mod secrets;
 mod server;
+mod sources;
 mod stream_secrets;
 mod tls;

@@ -30,7 +30,7 @@ fn builder(provider: Provider, server: &Server) -> ClientBuilder {
         .proxy_from_env(false)
 }
 
-fn client(provider: Provider, server: &Server) -> Client {
+pub(crate) fn client(provider: Provider, server: &Server) -> Client {
     builder(provider, server).build().unwrap()
 }
 

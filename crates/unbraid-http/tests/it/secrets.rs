@@ -369,3 +369,27 @@ fn the_prompt_is_in_no_debug_output() {
     let error: HttpError = Request::from_value("private".into()).unwrap_err().into();
     assert!(!format!("{error} {error:?}").contains("private"));
 }
+
+#[tokio::test]
+async fn a_key_in_the_path_of_the_base_url_is_in_no_error() {
+    const PATH_KEY: &str = "7Gq2mX0pL9vRtY3k";
+    let server = Server::start(|_| {
+        let text = format!("Cannot POST /{PATH_KEY}/v1/chat/completions");
+        full(404, "text/plain", text)
+    })
+    .await;
+    let base = format!("http://{}/{PATH_KEY}/v1", server.address());
+    let client = Client::builder().base_url(base).proxy_from_env(false);
+    let error = client.build().unwrap().send(&request()).await.unwrap_err();
+    let status = error.status_error().unwrap();
+    let expected = format!("{}/[key]/v1/chat/completions", server.address());
+    assert_eq!(status.address(), expected);
+    assert!(status.to_string().contains(&expected), "{status}");
+    assert_eq!(
+        status.message(),
+        Some("Cannot POST /[key]/v1/chat/completions")
+    );
+    for shown in [format!("{error:?} {error}"), status.body_head().to_owned()] {
+        assert!(!shown.contains(PATH_KEY), "{shown}");
+    }
+}

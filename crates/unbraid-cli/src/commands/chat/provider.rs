@@ -6,7 +6,11 @@ use clap::{ArgMatches, Command, Error, FromArgMatches, ValueHint, parser::ValueS
 use unbraid::CompletionsBuilder;
 use unbraid_http::{BuildError, Client, Provider, limits::RETRIES};
 
+use super::question::{MAX_COMPLETION_TOKENS, MAX_TOKENS};
+
 const HEADING: &str = "Provider";
+
+const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The endpoint, and which of its values the command line has. The others are of OpenAI's variables or defaults, and are not
 /// for another provider.
@@ -27,7 +31,7 @@ struct ProviderValues {
         value_hint = ValueHint::Url,
         env = "OPENAI_BASE_URL",
         hide_env_values = true,
-        default_value = "https://api.openai.com/v1"
+        default_value = DEFAULT_BASE_URL
     )]
     base_url: String,
     /// The API key; the variable is safer, because other users may see a command line. With `--provider` the variables are those
@@ -98,6 +102,17 @@ impl ProviderArgs {
         builder
     }
 
+    /// The name of the limit of tokens in a chat with the interface of OpenAI. The translation for another provider takes either.
+    ///
+    /// The models of OpenAI that reason refuse `max_tokens`, also at Azure. Other servers may know only that name.
+    pub(super) fn limit_name(&self) -> &'static str {
+        let url = Some(self.values.base_url.as_str()).filter(|url| !url.is_empty());
+        match is_openai(url.unwrap_or(DEFAULT_BASE_URL)) {
+            true => MAX_COMPLETION_TOKENS,
+            false => MAX_TOKENS,
+        }
+    }
+
     /// An option that concerns one provider only, if the command line has one.
     pub(super) fn of_one_provider(&self) -> Option<&'static str> {
         match (self.has_base_url, self.has_api_key) {
@@ -132,6 +147,26 @@ impl clap::Args for ProviderArgs {
     fn augment_args_for_update(command: Command) -> Command {
         ProviderValues::augment_args_for_update(command)
     }
+}
+
+/// Whether an address is one of OpenAI, or of a resource at Azure.
+fn is_openai(base_url: &str) -> bool {
+    const HOSTS: [&str; 4] = [
+        "api.openai.com",
+        "openai.azure.com",
+        "services.ai.azure.com",
+        "cognitiveservices.azure.com",
+    ];
+    let Ok(url) = reqwest::Url::parse(base_url) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let is_of = |name: &str| {
+        // `eu.api.openai.com` is one of OpenAI's regions.
+        host.strip_suffix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    HOSTS.into_iter().any(is_of)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a value parser")]

@@ -44,6 +44,10 @@ pub(super) struct QuestionArgs {
     request: Option<Input>,
 }
 
+/// The two names of the limit of tokens.
+pub(super) const MAX_TOKENS: &str = "max_tokens";
+pub(super) const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
+
 /// The fields of a request.
 type Body = Map<String, Value>;
 
@@ -54,10 +58,12 @@ impl QuestionArgs {
     }
 
     /// Builds the request from the arguments, files, the standard input and the environment. A model of `--to` takes precedence.
+    /// `limit` is the name of the limit of tokens in a new chat.
     pub(super) fn request(
         &self,
         provider: Provider,
         model: Option<&str>,
+        limit: &'static str,
     ) -> Result<Request, Failure> {
         if self.request == Some(Input::Stdin) && self.question.as_deref() == Some("-") {
             return Err(usage(
@@ -82,12 +88,7 @@ impl QuestionArgs {
             body.insert("temperature".into(), json!(temperature));
         }
         if let Some(tokens) = self.max_tokens {
-            // Both names set the same limit, and servers reject a request with both. The option keeps the request's name.
-            let name = match body.contains_key("max_completion_tokens") {
-                true => "max_completion_tokens",
-                false => "max_tokens",
-            };
-            body.insert(name.into(), json!(tokens));
+            body.insert(limit_name(&body, limit).into(), json!(tokens));
         }
         Request::from_value(Value::Object(body)).map_err(|error| usage(&error))
     }
@@ -161,6 +162,15 @@ impl QuestionArgs {
         }
         Ok(Some(text))
     }
+}
+
+/// The name of the limit of tokens. Both names set the same limit, and servers reject a request with both, so that the name in
+/// the request is kept. Text completions have only the older one.
+fn limit_name(body: &Body, of_chats: &'static str) -> &'static str {
+    const NAMES: [&str; 2] = [MAX_COMPLETION_TOKENS, MAX_TOKENS];
+    let given = NAMES.into_iter().find(|name| body.contains_key(*name));
+    let is_text = body.contains_key("prompt") && !body.contains_key("messages");
+    given.unwrap_or(if is_text { MAX_TOKENS } else { of_chats })
 }
 
 /// How many choices a body requests: `n` for each prompt.

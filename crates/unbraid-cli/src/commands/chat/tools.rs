@@ -17,7 +17,7 @@ use unbraid::{
     Choice,
     tools::{RunLimits, ToolResult, Tools, run_calls},
 };
-use unbraid_core::{ChoiceEnd, ChoiceOutcome, FinishReason, StreamError, ToolCall, tool_names};
+use unbraid_core::{ChoiceEnd, ChoiceOutcome, StreamError, ToolCall, tool_names};
 
 pub(super) use self::definitions::read_tools;
 use self::{program::Program, terminal::Terminal};
@@ -171,10 +171,8 @@ pub(super) fn has_cut_calls(choice: &ChoiceOutcome) -> bool {
 }
 
 fn is_cut(end: &ChoiceEnd) -> bool {
-    matches!(
-        end,
-        ChoiceEnd::Finished(FinishReason::Length | FinishReason::ContentFilter)
-    )
+    // By its class: each provider has its own words, such as Anthropic's `max_tokens`.
+    matches!(end, ChoiceEnd::Finished(reason) if reason.class().is_cut())
 }
 
 /// The beginning of a text, in one line.

@@ -126,7 +126,7 @@ impl Provider {
         });
         // A recording is the text itself.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let needs_key = secrets::needs_key(&headers);
+        let needs_key = secrets::needs_key(request.endpoint.api, &headers, url.query());
         let mut post = self.http.post(url).headers(headers);
         if let Some(key) = secrets::key_from_env().filter(|_| needs_key) {
             post = post.bearer_auth(key);

@@ -8,7 +8,7 @@ use hyper::{
 };
 use serde_json::{Map, Value};
 
-use super::request::ClientRequest;
+use super::{endpoint::Api, request::ClientRequest};
 
 /// The headers that are recorded. A list of what is harmless, because nobody knows all names of headers with keys.
 const RECORDED_HEADERS: [&str; 12] = [
@@ -26,7 +26,7 @@ const RECORDED_HEADERS: [&str; 12] = [
     "x-request-id",
 ];
 
-/// Parts of the names of headers with keys.
+/// Parts of the names of headers and query parameters with keys.
 const SECRET_NAMES: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
 /// The shortest text that counts as a key, in bytes. Keys have 20 and more; servers without keys get words like `none`.
@@ -46,10 +46,14 @@ pub(super) fn is_recorded(name: &HeaderName) -> bool {
     RECORDED_HEADERS.contains(&name) || name.starts_with("x-ratelimit-")
 }
 
-/// Whether the key of the environment is added to a request: it has no key of its own, for this provider or for another one,
-/// and no web page sent it. Any page in a browser can send requests to the loopback interface.
-pub(super) fn needs_key(headers: &HeaderMap) -> bool {
-    !headers.contains_key(ORIGIN) && !headers.keys().any(is_secret)
+/// Whether the key of the environment is added to a request with these headers and this query: the interface is one of OpenAI,
+/// whose key it is, and the request has no key of its own. Requests of web pages get none, because any page in a browser can
+/// send requests to the loopback interface.
+pub(super) fn needs_key(api: Api, headers: &HeaderMap, query: Option<&str>) -> bool {
+    let is_openai = matches!(api, Api::OpenAi | Api::Responses);
+    let has_key = headers.keys().any(|name| is_secret(name.as_str()))
+        || parameters(query).any(|(name, _)| is_secret(&name.to_ascii_lowercase()));
+    is_openai && !has_key && !headers.contains_key(ORIGIN)
 }
 
 pub(super) fn key_from_env() -> Option<String> {
@@ -58,9 +62,15 @@ pub(super) fn key_from_env() -> Option<String> {
         .filter(|key| !key.is_empty())
 }
 
-/// Whether a header contains a key, by its name.
-fn is_secret(name: &HeaderName) -> bool {
-    SECRET_NAMES.iter().any(|part| name.as_str().contains(part))
+/// Whether a header or a parameter with this name, in lower case, contains a key.
+fn is_secret(name: &str) -> bool {
+    SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// The names and values of a query.
+fn parameters(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.unwrap_or_default().split('&');
+    pairs.filter_map(|pair| pair.split_once('='))
 }
 
 /// The keys that a request contains.
@@ -73,7 +83,7 @@ impl Keys {
         let mut keys = Self::default();
         for (name, value) in &request.headers {
             if let Ok(value) = value.to_str()
-                && is_secret(name)
+                && is_secret(name.as_str())
             {
                 keys.add(value);
                 // `Bearer KEY`, and `name=KEY; name=KEY`.
@@ -82,8 +92,7 @@ impl Keys {
                     .for_each(|part| keys.add(part));
             }
         }
-        let query = request.query.as_deref().unwrap_or_default();
-        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        for (name, value) in parameters(request.query.as_deref()) {
             if name != "api-version" {
                 keys.add(value);
             }
@@ -110,7 +119,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::endpoint::Endpoint;
+    use super::super::endpoint::{Api, Endpoint};
     use bytes::Bytes;
     use hyper::HeaderMap;
     use serde_json::json;
@@ -153,7 +162,8 @@ mod tests {
     #[test]
     fn a_request_gets_a_key_only_if_it_has_none_and_comes_from_no_page() {
         let check = |headers: &[_], expected| {
-            assert_eq!(needs_key(&request(headers, None).headers), expected);
+            let headers = request(headers, None).headers;
+            assert_eq!(needs_key(Api::OpenAi, &headers, None), expected);
         };
         check(&[("content-type", "application/json")], true);
         check(&[("authorization", "Bearer none")], false);

@@ -26,8 +26,6 @@ pub(super) struct LogOptions<'a> {
     pub(super) replicas: u32,
     pub(super) ttl: Duration,
     pub(super) lease: Duration,
-    /// How long a claim is kept for a request whose answer has not begun.
-    pub(super) claim_pending: Duration,
 }
 
 /// The shortest lease of a shared log. A producer renews it three times, and a busy machine needs some hundred
@@ -151,8 +149,7 @@ async fn file(path: &Path, options: LogOptions<'_>) -> Result<Log, Failure> {
 
     let own = FileOptions::default()
         .with_ttl(options.ttl)
-        .with_lease(options.lease)
-        .with_claim_pending(options.claim_pending);
+        .with_lease(options.lease);
     let log = FileLog::open(path, own)
         .await
         .map_err(|error| request(format_args!("{}: {error}", path.display())))?;
@@ -168,7 +165,6 @@ async fn redis(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
         .with_prefix(options.prefix)
         .with_ttl(options.ttl)
         .with_lease(options.lease)
-        .with_claim_pending(options.claim_pending)
         .with_replicas(options.replicas);
     let log = RedisLog::connect(url, own).await.map_err(|error| {
         let is_usage = matches!(
@@ -189,7 +185,6 @@ async fn nats(url: &str, options: LogOptions<'_>) -> Result<Log, Failure> {
         .with_prefix(options.prefix)
         .with_ttl(options.ttl)
         .with_lease(options.lease)
-        .with_claim_pending(options.claim_pending)
         .with_replicas(options.replicas);
     let log = NatsLog::connect(url, own).await.map_err(|error| {
         let is_usage = matches!(

@@ -171,3 +171,38 @@ fn model_and_key_come_from_the_environment() {
             .contains("authorization")
     );
 }
+
+/// The limit that a server at this address receives, which is reached through a proxy.
+fn sent_limit(base_url: &str, args: &[&str], stdin: &str) -> Value {
+    let proxy = replying(|| stream(&complete(0, "Seven.")));
+    let address = proxy.base_url();
+    let variables = [("HTTP_PROXY", address.as_str()), ("NO_PROXY", "")];
+    let base = ["--base-url", base_url, "--max-tokens", "9", "-m", "m"];
+    let run = chat(&[&base[..], args].concat(), &variables, stdin);
+    assert_eq!(run.code, 0, "{base_url}: {}", run.stderr);
+    let body = proxy.requests()[0].body.clone();
+    json!([body.get("max_tokens"), body.get("max_completion_tokens")])
+}
+
+#[test]
+fn the_limit_of_tokens_has_the_name_that_the_server_accepts() {
+    let (old, new) = (json!([9, null]), json!([null, 9]));
+    for (base_url, expected) in [
+        ("http://api.openai.com/v1", &new),
+        ("http://eu.api.openai.com/v1", &new),
+        ("http://x.openai.azure.com/openai/v1", &new),
+        ("http://x.services.ai.azure.com/openai/v1", &new),
+        ("http://x.cognitiveservices.azure.com/openai/v1", &new),
+        ("http://api.example.com/v1", &old),
+        ("http://api.openai.com.example.com/v1", &old),
+        ("http://notapi.openai.com.example/v1", &old),
+    ] {
+        let sent = sent_limit(base_url, &["Well?"], "");
+        assert_eq!(&sent, expected, "{base_url}");
+    }
+    let openai = "http://api.openai.com/v1";
+    let text = r#"{"prompt":"Well?"}"#;
+    assert_eq!(sent_limit(openai, &["--request", "-"], text), old);
+    let own = r#"{"messages":[],"max_tokens":5}"#;
+    assert_eq!(sent_limit(openai, &["--request", "-"], own), old);
+}

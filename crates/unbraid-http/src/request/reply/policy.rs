@@ -79,7 +79,7 @@ pub enum ReplyReasoning {
     WithCalls,
     /// Every answer: for models that keep their thoughts over several turns, such as GLM and Qwen.
     Always,
-    /// None, for another provider or for a model that does not reason. The signatures of reasoning are left out, too; those
-    /// of calls stay.
+    /// None, for another provider or for a model that does not reason. All other state of the provider is left out, too: the
+    /// signatures of reasoning and of calls, and every field that the provider added to a call.
     Never,
 }

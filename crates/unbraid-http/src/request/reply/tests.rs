@@ -381,3 +381,19 @@ fn parts_that_a_provider_needs_back_are_kept() {
     let only_other = [json!({ "content": "Hi", "content_parts": [other] })];
     assert_eq!(reply(&only_other, ReplyPolicy::default()), without_state);
 }
+
+#[test]
+fn fields_that_a_provider_added_to_a_call_are_not_sent_to_another_one() {
+    let call = json!({
+        "index": 0, "id": "c1", "type": "function", "function": { "name": "f", "arguments": "{}" },
+        "extra_content": { "google": { "thought_signature": "c2ln" } }, "caller": { "type": "direct" },
+    });
+    let deltas = [json!({ "tool_calls": [call] })];
+    let never = ReplyPolicy::default().with_reasoning(ReplyReasoning::Never);
+    assert_eq!(
+        reply(&deltas, never)["tool_calls"],
+        json!([{ "id": "c1", "type": "function", "function": { "name": "f", "arguments": "{}" } }])
+    );
+    let kept = reply(&deltas, ReplyPolicy::default());
+    assert_eq!(kept["tool_calls"][0]["caller"]["type"], "direct");
+}

@@ -92,7 +92,10 @@ fn all_messages(turns: Vec<Turn<'_>>) -> Result<Vec<Value>, RequestError> {
                 messages.push(json!({ "role": "user", "content": content(user)? }));
             }
             Turn::Assistant(answer) => {
-                messages.push(json!({ "role": "assistant", "content": assistant(answer)? }));
+                let content = assistant(answer)?;
+                messages.extend(
+                    content.map(|content| json!({ "role": "assistant", "content": content })),
+                );
             }
             Turn::System(_) | Turn::Result(_) => {} // separated above
         }
@@ -150,13 +153,19 @@ fn tool_result(mut result: CallResult<'_>) -> Result<Value, RequestError> {
     block.set("type", "tool_result");
     block.set("tool_use_id", id);
     block.set("content", content(result.content)?);
-    block.copy(&mut result.rest, &["cache_control"]);
+    block.copy(
+        &mut result.rest,
+        &["is_error", "toolset_name", "cache_control"],
+    );
     result.rest.finish()?;
     Ok(block.into())
 }
 
 /// The blocks of an answer: first the thinking, which must be in front of the calls that it led to.
-fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
+///
+/// `None` for an answer without anything else, such as one that was cut while the model was thinking. The API refuses messages
+/// without text, and those that end with thinking; it joins the messages of the user that then follow each other.
+fn assistant(mut answer: Assistant<'_>) -> Result<Option<Value>, RequestError> {
     answer.check_state(is_thinking, is_own_part)?;
     answer.check_refusal()?;
     let mut blocks: Vec<Value> = answer
@@ -169,6 +178,7 @@ fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
         let thinking = std::mem::take(&mut answer.reasoning);
         blocks.push(json!({ "type": "thinking", "thinking": thinking, "signature": "" }));
     }
+    let thinking = blocks.len();
     blocks.extend(answer.parts.iter().map(|block| (*block).clone()));
     let text = answer.text();
     let mut is_only_text = blocks.is_empty() && answer.calls.is_empty();
@@ -178,16 +188,19 @@ fn assistant(mut answer: Assistant<'_>) -> Result<Value, RequestError> {
         block.set("text", *text);
         block.copy(rest, &["cache_control"]);
         is_only_text &= !block.has("cache_control");
-        blocks.push(block.into());
+        // Claude writes such texts between its blocks, and the API refuses them.
+        if !text.trim().is_empty() {
+            blocks.push(block.into());
+        }
     }
     for call in std::mem::take(&mut answer.calls) {
         blocks.push(tool_use(call)?);
     }
     answer.finish()?;
-    Ok(if is_only_text {
-        text.into()
-    } else {
-        blocks.into()
+    Ok(match blocks.len() > thinking {
+        false => None,
+        true if is_only_text => Some(text.into()),
+        true => Some(blocks.into()),
     })
 }
 
@@ -197,7 +210,7 @@ fn tool_use(mut call: Call<'_>) -> Result<Value, RequestError> {
     block.set("id", call.required_id()?);
     block.set("name", call.name);
     block.set("input", call.object()?);
-    block.copy(&mut call.rest, &["caller", "cache_control"]);
+    block.copy(&mut call.rest, &["caller", "toolset_name", "cache_control"]);
     call.finish()?;
     Ok(block.into())
 }
@@ -220,13 +233,7 @@ pub(super) fn is_own_part(part: &Value) -> bool {
 }
 
 fn set_tools(request: &mut Reader<'_>, body: &mut Body) -> Result<(), RequestError> {
-    // The types of the tools that Anthropic runs end in a date: `web_search_20250305`.
-    let is_own = |tool: &Value| {
-        let version = kind(tool).rsplit_once('_');
-        version.is_some_and(|(_, date)| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))
-            || kind(tool) == "mcp_toolset"
-    };
-    let tools = tools::take(request, is_own)?.into_iter();
+    let tools = tools::take(request, is_own_tool)?.into_iter();
     let tools: Vec<Value> = tools.map(tool).collect::<Result<_, _>>()?;
     body.set_list("tools", tools);
     let choice = match ToolChoice::take(request)? {
@@ -256,6 +263,19 @@ fn set_tools(request: &mut Reader<'_>, body: &mut Body) -> Result<(), RequestErr
     Ok(())
 }
 
+/// Whether a tool has the form of this API: one that Anthropic runs, or one of the caller.
+fn is_own_tool(tool: &Value) -> bool {
+    // The types of most tools that Anthropic runs end in a date: `web_search_20250305`. Those that search tools may omit it.
+    let is_date = |text: &str| text.len() == 8 && text.bytes().all(|b| b.is_ascii_digit());
+    match kind(tool) {
+        // The caller's own tools need no type.
+        "" | "custom" => tool.get("input_schema").is_some(),
+        "mcp_toolset" => true,
+        kind if kind.starts_with("tool_search_tool_") => true,
+        kind => kind.rsplit_once('_').is_some_and(|(_, end)| is_date(end)),
+    }
+}
+
 fn tool(tool: Tool<'_>) -> Result<Value, RequestError> {
     let mut function = match tool {
         Tool::Own(tool) => return Ok(tool.clone()),
@@ -272,6 +292,7 @@ fn tool(tool: Tool<'_>) -> Result<Value, RequestError> {
         "defer_loading",
         "allowed_callers",
         "input_examples",
+        "eager_input_streaming",
     ];
     tool.copy(&mut function.rest, &own);
     function.rest.finish()?;

@@ -50,7 +50,7 @@ const REASONING: [&str; 4] = [
 ];
 
 /// Fields that providers add to their calls. They mean nothing to others, and a call is complete without them.
-const STATE_OF_CALLS: [&str; 8] = [
+const STATE_OF_CALLS: [&str; 9] = [
     "index",
     "item_id",
     "caller",
@@ -59,6 +59,7 @@ const STATE_OF_CALLS: [&str; 8] = [
     "extra_content",
     "thoughtSignature",
     "thought_signature",
+    "toolset_name",
 ];
 
 const FOREIGN_STATE: &str =

@@ -28,7 +28,7 @@ pub(super) fn body(
     request: &mut Reader<'_>,
     choices: Choices,
 ) -> Result<Map<String, Value>, RequestError> {
-    request.take("model"); // it is part of the address
+    let model = request.text("model")?.unwrap_or_default(); // it is part of the address
     let mut body = Body::default();
     let (system, turns) = messages::split_system(messages::take(request)?)?;
     let mut instructions = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn body(
     }
     body.set("contents", contents(turns)?);
     set_tools(request, &mut body)?;
-    let config = generation_config(request, choices)?;
+    let config = generation_config(request, choices, model)?;
     body.set_object("generationConfig", config);
     body.copy(request, &OWN);
     Ok(body.into_fields())
@@ -131,7 +131,11 @@ fn function_calling(
     })
 }
 
-fn generation_config(request: &mut Reader<'_>, choices: Choices) -> Result<Body, RequestError> {
+fn generation_config(
+    request: &mut Reader<'_>,
+    choices: Choices,
+    model: &str,
+) -> Result<Body, RequestError> {
     const NAMES: [(&str, &str); 9] = [
         ("temperature", "temperature"),
         ("top_p", "topP"),
@@ -168,13 +172,28 @@ fn generation_config(request: &mut Reader<'_>, choices: Choices) -> Result<Body,
             config.add(request, name, "responseJsonSchema", schema.into_value()?)?;
         }
     }
-    match request.text("reasoning_effort")? {
-        None => {}
-        Some(level @ ("minimal" | "low" | "medium" | "high" | "xhigh")) => {
-            let thinking = json!({ "thinkingLevel": level });
-            config.add(request, "reasoning_effort", "thinkingConfig", thinking)?;
-        }
-        Some(_) => return Err(request.refuse("reasoning_effort", "it has no such level")),
+    if let Some(effort) = request.text("reasoning_effort")? {
+        let thinking = thinking(model, effort);
+        let thinking =
+            thinking.ok_or_else(|| request.refuse("reasoning_effort", "it has no such level"))?;
+        config.add(request, "reasoning_effort", "thinkingConfig", thinking)?;
     }
     Ok(config)
+}
+
+/// How much a model thinks. Gemini 2.5 has a budget of tokens in place of the levels, which it refuses; the numbers are those of
+/// Google's own interface in the format of OpenAI.
+fn thinking(model: &str, effort: &str) -> Option<Value> {
+    if !model.contains("gemini-2.5") {
+        let is_level = matches!(effort, "minimal" | "low" | "medium" | "high" | "xhigh");
+        return is_level.then(|| json!({ "thinkingLevel": effort }));
+    }
+    let budget = match effort {
+        "none" => 0,
+        "minimal" | "low" => 1024,
+        "medium" => 8192,
+        "high" => 24_576,
+        _ => return None,
+    };
+    Some(json!({ "thinkingBudget": budget }))
 }

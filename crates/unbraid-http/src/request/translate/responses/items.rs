@@ -70,13 +70,16 @@ fn part(mut part: Part<'_>) -> Result<Value, RequestError> {
 }
 
 /// The items of an answer: first the reasoning, which has to be in front of what it led to.
-fn assistant(mut answer: Assistant<'_>, items: &mut Vec<Value>) -> Result<(), RequestError> {
+///
+/// There are none if it led to nothing, as in an answer that was cut. The API refuses reasoning without a following item.
+fn assistant(mut answer: Assistant<'_>, input: &mut Vec<Value>) -> Result<(), RequestError> {
     answer.check_state(is_reasoning, is_own_part)?;
-    items.extend(answer.details.iter().map(|item| (*item).clone()));
+    let mut items: Vec<Value> = answer.details.iter().map(|item| (*item).clone()).collect();
     if !answer.reasoning.is_empty() && answer.details.is_empty() {
         let text = json!({ "type": "reasoning_text", "text": answer.reasoning });
         items.push(json!({ "type": "reasoning", "summary": [], "content": [text] }));
     }
+    let reasoning = items.len();
     let (phases, others): (Vec<&Value>, Vec<&Value>) = answer
         .parts
         .iter()
@@ -96,6 +99,9 @@ fn assistant(mut answer: Assistant<'_>, items: &mut Vec<Value>) -> Result<(), Re
     }
     for call in std::mem::take(&mut answer.calls) {
         items.push(call_item(call)?);
+    }
+    if items.len() > reasoning {
+        input.append(&mut items);
     }
     answer.finish()
 }

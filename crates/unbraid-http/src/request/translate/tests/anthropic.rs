@@ -168,6 +168,40 @@ fn thinking_and_server_tools_are_in_front_of_the_calls() {
 }
 
 #[test]
+fn white_space_between_blocks_is_not_sent_back() {
+    let thinking = json!({ "type": "thinking", "thinking": "Hm.", "signature": "c2ln" });
+    check_messages(
+        Anthropic,
+        json!([answer(
+            json!({ "content": "\n\n", "reasoning_details": [thinking] })
+        )]),
+        json!([{ "role": "assistant", "content": [
+            thinking,
+            { "type": "tool_use", "id": "c1", "name": "now", "input": {} },
+        ] }]),
+    );
+}
+
+#[test]
+fn calls_of_a_toolset_return_with_its_name() {
+    let mut message = answer(json!({}));
+    message["tool_calls"][0]["toolset_name"] = json!("computer");
+    let result = json!({ "role": "tool", "tool_call_id": "c1", "content": "x", "is_error": true, "toolset_name": "computer" });
+    check_messages(
+        Anthropic,
+        json!([message, result]),
+        json!([
+            { "role": "assistant", "content": [
+                { "type": "tool_use", "id": "c1", "name": "now", "input": {}, "toolset_name": "computer" },
+            ] },
+            { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": "c1", "content": "x", "is_error": true, "toolset_name": "computer" },
+            ] },
+        ]),
+    );
+}
+
+#[test]
 fn thinking_without_a_signature_returns_to_compatible_servers() {
     check_messages(
         Anthropic,
@@ -205,4 +239,79 @@ fn state_of_the_own_calls_returns_and_that_of_others_does_not() {
     ] {
         check_messages(Anthropic, call((name, value)), sent(json!(null)));
     }
+}
+
+#[test]
+fn answers_that_the_api_refuses_are_left_out() {
+    let thinking = json!({ "type": "thinking", "thinking": "Hm.", "signature": "c2ln" });
+    let redacted = json!({ "type": "redacted_thinking", "data": "ZGF0YQ==" });
+    let cached = json!({ "type": "text", "text": " ", "cache_control": { "type": "ephemeral" } });
+    for answer in [
+        json!({ "content": "" }),
+        json!({}),
+        json!({ "content": " \n\t" }),
+        json!({ "content": [{ "type": "text", "text": "\n" }, { "type": "text", "text": " " }] }),
+        json!({ "content": [cached] }),
+        json!({ "content": "", "reasoning_details": [thinking, redacted] }),
+        json!({ "content": "\n\n", "reasoning_details": [thinking] }),
+        json!({ "content": "", "reasoning_content": "Hm." }),
+    ] {
+        let mut message = answer.clone();
+        message["role"] = json!("assistant");
+        let user = |text: &str| json!({ "role": "user", "content": text });
+        check_messages(
+            Anthropic,
+            json!([user("a"), message, user("b"), message]),
+            json!([user("a"), user("b")]),
+        );
+    }
+    // What they contain is still checked.
+    let foreign =
+        json!({ "role": "assistant", "content": "", "reasoning_details": [{ "type": "x" }] });
+    let request = crate::Request::chat("m").message(foreign);
+    assert!(request.body_for(Anthropic).is_err());
+}
+
+#[test]
+fn texts_beside_white_space_are_sent() {
+    let cached = json!({ "type": "text", "text": "a", "cache_control": { "type": "ephemeral" } });
+    check_messages(
+        Anthropic,
+        json!([
+            { "role": "assistant", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "\n" }] },
+            { "role": "assistant", "content": [{ "type": "text", "text": "\n" }, cached] },
+        ]),
+        json!([
+            { "role": "assistant", "content": "a\n" },
+            { "role": "assistant", "content": [cached] },
+        ]),
+    );
+}
+
+#[test]
+fn tools_in_the_form_of_the_api_are_sent_unchanged() {
+    let own = json!([
+        { "name": "f", "description": "d", "input_schema": schema(), "eager_input_streaming": true },
+        { "type": "custom", "name": "g", "input_schema": schema() },
+        { "type": "tool_search_tool_regex", "name": "tool_search_tool_regex" },
+        { "type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25" },
+        { "type": "web_search_20250305", "name": "web_search" },
+    ]);
+    check(
+        Anthropic,
+        json!({ "model": "m", "messages": [], "tools": own }),
+        json!({ "model": "m", "max_tokens": 4096, "messages": [], "tools": own, "stream": true }),
+    );
+    let function =
+        json!({ "type": "function", "function": { "name": "f" }, "eager_input_streaming": true });
+    let translated = json!({
+        "name": "f",
+        "input_schema": { "type": "object", "properties": {} },
+        "eager_input_streaming": true,
+    });
+    check(
+        Anthropic,
+        json!({ "model": "m", "messages": [], "tools": [function] }),
+        json!({ "model": "m", "max_tokens": 4096, "messages": [], "tools": [translated], "stream": true }),
+    );
 }

@@ -232,3 +232,43 @@ fn thoughts_parts_and_images_return() {
         ] }]),
     );
 }
+
+#[test]
+fn gemini_2_5_has_a_budget_in_place_of_a_level() {
+    let check = |model: &str, effort: &str, expected: Value| {
+        let request = crate::Request::chat(model).reasoning_effort(effort);
+        let body = request.body_for(Gemini).unwrap();
+        assert_eq!(
+            body["generationConfig"]["thinkingConfig"], expected,
+            "{model} {effort}"
+        );
+    };
+    for (effort, budget) in [
+        ("none", 0),
+        ("minimal", 1024),
+        ("low", 1024),
+        ("medium", 8192),
+        ("high", 24576),
+    ] {
+        let expected = json!({ "thinkingBudget": budget });
+        check("gemini-2.5-flash", effort, expected.clone());
+        check("models/gemini-2.5-pro", effort, expected.clone());
+        check(
+            "publishers/google/models/gemini-2.5-flash-lite",
+            effort,
+            expected,
+        );
+    }
+    for model in [
+        "gemini-3-pro-preview",
+        "gemini-3.1-flash",
+        "gemini-flash-latest",
+    ] {
+        check(model, "low", json!({ "thinkingLevel": "low" }));
+    }
+    for (model, effort) in [("gemini-2.5-pro", "xhigh"), ("gemini-3-pro", "none")] {
+        let request = crate::Request::chat(model).reasoning_effort(effort);
+        let error = request.body_for(Gemini).unwrap_err().to_string();
+        assert!(error.contains("reasoning_effort"), "{error}");
+    }
+}

@@ -169,3 +169,29 @@ fn reasoning_without_state_and_refusals_are_items() {
         ]),
     );
 }
+
+#[test]
+fn reasoning_without_a_following_item_is_left_out() {
+    let reasoning =
+        json!({ "id": "rs_0", "type": "reasoning", "summary": [], "encrypted_content": "bmV3" });
+    let phase = json!({ "type": "message", "id": "msg_1", "phase": "commentary" });
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    for answer in [
+        json!({ "content": "", "reasoning_details": [reasoning] }),
+        json!({ "content": "", "reasoning_details": [reasoning], "content_parts": [phase] }),
+        json!({ "content": "", "reasoning_content": "Hm." }),
+        json!({ "content": "" }),
+    ] {
+        let mut message = answer.clone();
+        message["role"] = json!("assistant");
+        check_messages(
+            Responses,
+            json!([user("a"), message, user("b")]),
+            json!([user("a"), user("b")]),
+        );
+    }
+    let search = json!({ "type": "web_search_call", "id": "ws_1", "status": "completed" });
+    let message =
+        json!({ "role": "assistant", "reasoning_details": [reasoning], "content_parts": [search] });
+    check_messages(Responses, json!([message]), json!([reasoning, search]));
+}
