@@ -136,6 +136,7 @@ const scenarios = {
     await tab(page, '[data-cancel="1"]');
     await page.keyboard.press("Enter");
     await until(page, (seen) => seen.sections[1]?.end === "cancelled");
+    report.focused = await page.evaluate(() => document.activeElement.closest("[data-choice]")?.dataset.choice);
     await tab(page, '[data-choice="1"] .scroll');
     await ended(page);
   },

@@ -11,6 +11,7 @@ use tokio::{
 ///
 /// The runtime has hundreds of threads for blocking work. A hundred clients that ask for a long answer at once would get a
 /// hundred of them, and the tasks that pass on deltas, and end the process, a hundredth of the processor.
+#[derive(Clone)]
 pub(crate) struct Decoding {
     turns: Arc<Semaphore>,
 }

@@ -23,6 +23,7 @@ use unbraid_log::{LogStore, MemoryLog, MemoryOptions, StreamId};
 use crate::{
     api_error::ApiError,
     auth::{Auth, cors::Cors, hosts::AllowedHosts, keys::KeyRing, links::LinkSigner},
+    bodies::BodyMemory,
     config::{Config, GatewayBuilder, OnLogFailure, Options},
     decoding::Decoding,
     error::BuildError,
@@ -72,6 +73,7 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn LogStore>,
     pub(crate) views: Views,
     pub(crate) decoding: Decoding,
+    pub(crate) bodies: BodyMemory,
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) auth: Auth,
     pub(crate) streams: Streams,
@@ -138,6 +140,7 @@ impl Gateway {
             readers: options.max_readers,
         };
         let streams = Streams::new(limits, metrics.clone());
+        let decoding = Decoding::default();
         let commands = tokio::spawn(take_commands(Arc::clone(&store), streams.clone()));
         Ok(Self {
             inner: Arc::new(Inner {
@@ -146,8 +149,10 @@ impl Gateway {
                     memory.clone(),
                     streams.clone(),
                     options.lease,
+                    decoding.clone(),
                 ),
-                decoding: Decoding::default(),
+                decoding,
+                bodies: BodyMemory::new(options.max_memory),
                 store,
                 upstream: Arc::new(upstream),
                 auth: Auth {
@@ -238,7 +243,7 @@ impl Gateway {
     /// The generations end although the future is dropped.
     pub async fn end_as_lost(&self) {
         self.inner.streams.end_as_lost();
-        let _timed_out = timeout(Duration::from_secs(1), self.all_ended()).await;
+        let _timed_out = timeout(Duration::from_secs(1), self.inner.streams.all_sealed()).await;
         // After the seals, so that no generation whose request waits ends with this error.
         if self.is_draining() {
             self.inner.upstream.stop();
@@ -268,13 +273,29 @@ impl Gateway {
         }
     }
 
-    /// Whether there is room for a stream. The memory log frees what it can; a shared log keeps nothing here but what runs,
-    /// is read, or could not be written yet.
+    /// Whether there is room for a stream. The memory log frees what it can; a shared log keeps nothing here but what runs, is
+    /// read, or could not be written yet, and its streams have one limit with the bodies of requests.
     pub(crate) fn has_memory(&self) -> bool {
         match &self.inner.memory {
             Some(memory) => memory.make_room(),
-            None => self.bytes() as u64 <= self.inner.options.max_memory,
+            None => self.has_memory_for(0),
         }
+    }
+
+    /// Whether there is room for so many bytes of a request's body. With streams in memory, bodies have a limit of the same size
+    /// of their own.
+    pub(crate) fn has_memory_for(&self, bytes: usize) -> bool {
+        let streams = match &self.inner.memory {
+            Some(_) => 0,
+            None => self.bytes(),
+        };
+        self.has_memory_for_bodies(streams.saturating_add(bytes))
+    }
+
+    /// Whether the bodies of requests, and so many bytes, take no more than the limit on memory.
+    pub(crate) fn has_memory_for_bodies(&self, bytes: usize) -> bool {
+        let bodies = self.inner.bodies.bytes().saturating_add(bytes);
+        bodies as u64 <= self.inner.options.max_memory
     }
 
     /// The log of this process, unless streams are kept elsewhere.
@@ -312,10 +333,7 @@ impl fmt::Debug for Gateway {
 }
 
 fn memory_options(options: &Options) -> MemoryOptions {
-    // A request whose `n` is refused is sent a second time, and each head may take this long.
-    let head = options.first_byte_timeout.saturating_mul(2);
     MemoryOptions::default()
-        .with_claim_pending(head.saturating_add(Duration::from_secs(60)))
         .with_ttl(options.ttl)
         .with_lease(options.lease)
         .with_max_bytes(usize::try_from(options.max_memory).unwrap_or(usize::MAX))

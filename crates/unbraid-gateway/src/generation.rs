@@ -146,7 +146,8 @@ impl Generation {
     async fn run(mut self: Box<Self>) {
         while self.end.is_none() && !self.has_read_all() {
             let wakeup = poll_fn(|cx| self.poll(cx)).await;
-            let flushes = !matches!(wakeup, Wakeup::Read) || !self.clock.lingers();
+            let lingers = self.clock.lingers() && self.keeper.may_linger();
+            let flushes = !lingers || !matches!(wakeup, Wakeup::Read);
             self.handle(wakeup).await;
             if flushes && let Err(error) = self.keeper.flush().await {
                 self.log_failed(&error);

@@ -72,8 +72,13 @@ impl PendingRequests {
 }
 
 impl PendingRequest {
-    pub(crate) fn finish(self, outcome: Outcome) {
+    /// Gives the result to those who wait for it; returns whether anyone does. Who comes later finds the result in the log.
+    pub(crate) fn finish(self, outcome: Outcome) -> bool {
+        // First, so that nobody begins to wait after they are counted.
+        self.requests.table().remove(&self.id);
+        let has_waiters = self.result.receiver_count() > 0;
         self.result.send_replace(Some(outcome));
+        has_waiters
     }
 }
 

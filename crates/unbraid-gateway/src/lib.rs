@@ -70,6 +70,7 @@
 
 mod api_error;
 mod auth;
+mod bodies;
 mod config;
 mod decoding;
 mod error;

@@ -13,6 +13,10 @@ pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// How long the body of a request may take.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Bytes of a body after which it is checked against the memory that streams take. The check adds up all of them, and most bodies
+/// are shorter.
+pub(crate) const BODY_CHECK_BYTES: usize = 1024 * 1024;
+
 /// How long the rest of a body is read and discarded whose request has been answered, so that its client sees the answer.
 /// Half as long as a body may take.
 pub(crate) const DISCARD_TIMEOUT: Duration = Duration::from_secs(30);

@@ -35,8 +35,8 @@ use crate::{
 pub(crate) enum Command {
     /// Cancel one choice, or all, and report what became of it.
     Cancel(Option<ChoiceIndex>, Option<oneshot::Sender<Cancelled>>),
-    /// A reader left, so that the generation may be orphaned.
-    ReaderLeft,
+    /// The last reader left at this time, so that the generation may be orphaned.
+    ReaderLeft(Instant),
     /// Another gateway has a reader, or had one until now.
     ReadElsewhere,
     /// End as `producer_lost`, because the gateway exits.
@@ -108,7 +108,7 @@ pub(crate) struct Streams(Arc<Shared>);
 struct Shared {
     table: Mutex<Table>,
     running: watch::Sender<usize>,
-    /// Streams that this gateway produces in a shared log which does not have their end yet.
+    /// Generations, and streams that this gateway produces in a shared log which does not have their end yet.
     unsealed: watch::Sender<usize>,
     limits: StreamLimits,
     metrics: Metrics,
@@ -273,6 +273,13 @@ impl Streams {
         }
     }
 
+    /// Waits until every generation has ended and is sealed. Unlike [`all_ended`](Self::all_ended), it does not wait for what is
+    /// only passed through.
+    pub(crate) async fn all_sealed(&self) {
+        let mut unsealed = self.0.unsealed.subscribe();
+        let _always_open = unsealed.wait_for(|count| *count == 0).await;
+    }
+
     /// The entries of every table, by its name.
     #[cfg(test)]
     pub(crate) fn entries(&self) -> [(&'static str, usize); 5] {
@@ -346,7 +353,7 @@ impl Drop for ReaderPermit {
         if let Some(live) = &self.live
             && live.readers.fetch_sub(1, Ordering::AcqRel) == 1
         {
-            live.send(Command::ReaderLeft);
+            live.send(Command::ReaderLeft(Instant::now()));
         }
     }
 }

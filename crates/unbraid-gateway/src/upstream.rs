@@ -5,11 +5,14 @@ pub(crate) mod headers;
 mod idle;
 mod retry;
 
-use std::{fmt, time::Duration};
+use std::{fmt, future::Future, task::Poll, time::Duration};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
+use futures::{
+    Stream, StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +23,10 @@ use self::{
     clients::Clients,
     retry::{NoAnswer, Retries},
 };
-use crate::{api_error::ApiError, config::Config, error::BuildError, metrics::Metrics};
+use crate::{
+    api_error::ApiError, config::Config, error::BuildError, metrics::Metrics,
+    sync::wake_gate::WakeGate,
+};
 
 /// The bytes of an upstream's body as they arrive.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
@@ -59,6 +65,7 @@ pub(crate) struct Answer {
     /// How long its body may be silent.
     pub(crate) idle_timeout: Duration,
     response: Response,
+    stop: CancellationToken,
 }
 
 impl Upstream {
@@ -164,6 +171,7 @@ impl Upstream {
                 headers: headers::for_client(response.headers()),
                 idle_timeout: self.idle_timeout,
                 response,
+                stop: self.stop.clone(),
             }),
             Err(error) => {
                 let error = error.without_url();
@@ -212,7 +220,8 @@ impl Answer {
         essence.eq_ignore_ascii_case(expected)
     }
 
-    /// The body as it was sent, compressed if the upstream compressed it. It fails if it is silent for too long.
+    /// The body as it was sent, compressed if the upstream compressed it. It fails if it is silent for too long, and at the end of
+    /// a drain, so that its client does not take it for complete.
     pub(crate) fn into_raw(
         self,
     ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + Unpin + 'static {
@@ -220,7 +229,22 @@ impl Answer {
             .response
             .bytes_stream()
             .map_err(|error| BoxError::from(error.without_url()));
-        with_idle_timeout(body, self.idle_timeout)
+        let mut body = with_idle_timeout(body, self.idle_timeout);
+        let mut stopped = Box::pin(self.stop.cancelled_owned());
+        let mut gate = WakeGate::default();
+        let mut is_over = false;
+        stream::poll_fn(move |cx| {
+            if is_over {
+                return Poll::Ready(None);
+            }
+            let read = body.poll_next_unpin(cx);
+            // The gate spares each delta the locks of the token, which all bodies share.
+            is_over = read.is_pending() && gate.poll(cx, |cx| stopped.as_mut().poll(cx)).is_ready();
+            match is_over {
+                true => Poll::Ready(Some(Err("the gateway has drained".into()))),
+                false => read,
+            }
+        })
     }
 
     /// The body, decompressed. It fails if it is silent for too long.

@@ -17,7 +17,9 @@ pub(crate) fn response(data: &[u8]) -> Option<(StatusCode, Value)> {
 
 /// The same for an error that was read.
 pub(crate) fn of_error(error: &ServerError) -> Option<(StatusCode, Value)> {
-    let message = error.message()?;
+    let says_something = error.code().is_some() || error.kind().is_some();
+    let unexplained = says_something.then_some("the upstream reported an error");
+    let message = error.message().or(unexplained)?;
     let field = |name| {
         let body = error.body();
         let inner = body.get("error").filter(|inner| inner.is_object());
@@ -121,6 +123,11 @@ mod tests {
             r#"{"error":{"message":"m","code":"529"}}"#,
             529,
             json!({"message": "m", "type": "api_error", "param": null, "code": "529"}),
+        );
+        check(
+            r#"{"error":{"code":"x"}}"#,
+            502,
+            json!({"message": "the upstream reported an error", "type": "api_error", "param": null, "code": "x"}),
         );
     }
 

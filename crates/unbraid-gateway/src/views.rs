@@ -19,6 +19,7 @@ use self::reports::LogReports;
 pub(crate) use self::reports::WriteReports;
 use crate::{
     api_error::ApiError,
+    decoding::Decoding,
     limits::{LACK_TIMEOUT, LOG_TIMEOUT},
     streams::Streams,
     view::StreamView,
@@ -26,6 +27,13 @@ use crate::{
 
 /// How often a stream is looked up again that a log which was away may not have yet.
 const LOOKUP_PAUSE: Duration = Duration::from_millis(250);
+
+/// How old a gateway is when a log that was started a moment ago was started again. Before that, both are probably new, and
+/// nobody holds a claim.
+const NEW_GATEWAY: Duration = Duration::from_secs(5);
+
+/// How long a key is not claimed after an outage of the log. Holders of claims repeat them every second.
+const CLAIMS_BACK: Duration = Duration::from_secs(4);
 
 /// The views that have readers, and the log behind them.
 #[derive(Clone)]
@@ -36,8 +44,10 @@ pub(crate) struct Views {
     /// The streams that this gateway produces.
     streams: Streams,
     lease: Duration,
+    decoding: Decoding,
     open: Arc<Mutex<HashMap<StreamId, Weak<StreamView>>>>,
     reports: Arc<LogReports>,
+    started: Instant,
 }
 
 /// A stream that is kept.
@@ -53,14 +63,17 @@ impl Views {
         memory: Option<MemoryLog>,
         streams: Streams,
         lease: Duration,
+        decoding: Decoding,
     ) -> Self {
         Self {
             store,
             memory,
             streams,
             lease,
+            decoding,
             open: Arc::default(),
             reports: Arc::default(),
+            started: Instant::now(),
         }
     }
 
@@ -76,7 +89,8 @@ impl Views {
                 return Err(ApiError::STREAM_NOT_FOUND);
             }
             let journal = local.producer.journal().clone();
-            let view = self.entered(id, || Ok(StreamView::new(journal, local.meta)))?;
+            let decoding = self.decoding.clone();
+            let view = self.entered(id, || Ok(StreamView::new(journal, local.meta, decoding)))?;
             let expires = None;
             return Ok(Found { view, expires });
         }
@@ -143,6 +157,19 @@ impl Views {
         }
     }
 
+    /// Waits, before a key is claimed, until the log has the claims again that it may have lost: their holders repeat them once it
+    /// is back, and would find that another gateway has asked the provider, too. They need a few seconds, so this does not wait
+    /// for longer: a log that is slow again and again has lost nothing.
+    pub(crate) async fn wait_for_claims(&self) {
+        let deadline = Instant::now() + CLAIMS_BACK;
+        while self.started.elapsed() >= NEW_GATEWAY
+            && Instant::now() < deadline
+            && self.store.may_lack_streams().await
+        {
+            sleep(LOOKUP_PAUSE).await;
+        }
+    }
+
     /// The answer if the log refuses, or cannot be reached.
     pub(crate) fn failed(&self, error: LogError) -> ApiError {
         match error {
@@ -163,15 +190,16 @@ impl Views {
     }
 
     fn view(&self, id: &StreamId, meta: Arc<Meta>) -> Result<Arc<StreamView>, ApiError> {
+        let decoding = self.decoding.clone();
         self.entered(id, || match &self.memory {
             Some(memory) => {
                 // It may have been evicted since its status was read.
                 let journal = memory.journal(id).ok_or(ApiError::STREAM_EXPIRED)?;
-                Ok(StreamView::new(journal, meta))
+                Ok(StreamView::new(journal, meta, decoding))
             }
             None => {
                 let follower = Follower::start(Arc::clone(&self.store), id.clone(), self.lease);
-                Ok(StreamView::with_follower(follower, meta))
+                Ok(StreamView::with_follower(follower, meta, decoding))
             }
         })
     }
@@ -283,7 +311,8 @@ mod tests {
             readers: 1,
         };
         let streams = Streams::new(limits, Metrics::new("other"));
-        Views::new(store, None, streams, Duration::from_secs(15))
+        let lease = Duration::from_secs(15);
+        Views::new(store, None, streams, lease, Decoding::default())
     }
 
     #[tokio::test]
@@ -337,6 +366,18 @@ mod tests {
             started.elapsed() >= lacks,
             "not before producers had the time"
         );
+        // No key is claimed before that, except at a gateway that was started with its log.
+        let started = begin();
+        views.wait_for_claims().await;
+        assert!(started.elapsed() >= lacks);
+        engine.lack_streams(10 * lacks);
+        let started = Instant::now();
+        views.wait_for_claims().await;
+        assert!(started.elapsed() < 2 * lacks, "and no longer");
+        let new = views_of(engine.gateway());
+        let started = begin();
+        new.wait_for_claims().await;
+        assert_eq!(started.elapsed(), Duration::ZERO);
         // A log that never recovers is unavailable.
         engine.lack_streams(10 * LACK_TIMEOUT);
         let unknown = views.find(&never, |_| true).await;
@@ -356,7 +397,7 @@ mod tests {
         for _ in 0..3 {
             writer.append(&record(&mut builder)).await.unwrap();
             let found = views.find(&id, |_| true).await.unwrap();
-            seqs.push(found.view.status().seq);
+            seqs.push(found.view.status(2048).seq);
             journals.push(found.view.journal().clone());
         }
         assert_eq!(seqs, [Seq(1), Seq(2), Seq(3)]);
@@ -365,7 +406,7 @@ mod tests {
         assert_eq!(tails, seqs, "nothing follows the stream without a view");
         writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
         let found = views.find(&id, |_| true).await.unwrap();
-        assert_eq!(found.view.status().seq, Seq(4));
+        assert_eq!(found.view.status(2048).seq, Seq(4));
         assert!(found.expires.is_some() && found.view.journal().end().is_some());
     }
 }

@@ -103,7 +103,8 @@ options! {
     fan_out(fan_out: FanOut): fan_out;
     /// Sets what happens if the log fails: [`OnLogFailure::Degrade`] unless set.
     on_log_failure(policy: OnLogFailure): on_log_failure;
-    /// Sets how long to wait for more events before an append: not at all unless set.
+    /// Sets how long to wait for more events before an append: not at all unless set. A log in memory, and one that fails,
+    /// delivers events at once.
     linger(linger: Duration): linger;
     /// Sets how long a stream is kept after its end: one hour unless set. A log that is given by [`log`](Self::log) has
     /// a lifetime of its own.
@@ -122,7 +123,7 @@ options! {
     /// must not be zero.
     max_stream_bytes(bytes: u64): max_stream_bytes;
     /// Sets how many bytes all streams may take in the memory log: 1 GiB unless set. Above it the oldest ended streams
-    /// are evicted, then new requests get 503.
+    /// are evicted, then new requests get 503. The bodies of requests may take as much.
     max_memory(bytes: u64): max_memory;
     /// Sets how many generations may run at once: 2,000 unless set. With zero, requests for a stream get 429.
     max_streams(streams: usize): max_streams;

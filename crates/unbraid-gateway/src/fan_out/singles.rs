@@ -134,8 +134,9 @@ impl Launch {
         async move {
             // The permit is held until the body ends. The semaphore is never closed.
             let permit = permits.acquire_owned().await;
-            let outgoing = launch.outgoing(launch.request.single_body(choice.0));
-            let answer = launch.upstream.send(&outgoing).await;
+            let body = launch.request.single_body(choice.0).await;
+            // The body is dropped once it is sent: others may wait for its memory.
+            let answer = launch.upstream.send(&launch.outgoing(body)).await;
             let answer = answer.map_err(Refusal::Gateway)?;
             if !answer.status.is_success() {
                 let whole = WholeAnswer::of(answer).buffered().await;

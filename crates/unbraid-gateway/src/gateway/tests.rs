@@ -162,6 +162,7 @@ impl Gateway {
         let mut entries = inner.streams.entries().to_vec();
         entries.push(("pending", inner.pending.entries()));
         entries.push(("stalls", inner.stalls.entries()));
+        entries.push(("bodies", inner.bodies.bytes()));
         entries.push(("log", inner.memory.as_ref().unwrap().streams()));
         entries
     }

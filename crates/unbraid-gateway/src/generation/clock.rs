@@ -65,6 +65,11 @@ impl Clock {
         !self.linger.is_zero()
     }
 
+    /// The last reader has left. It may have come since the previous poll, so that no poll has seen it.
+    pub(super) fn reader_left(&mut self, at: Instant) {
+        self.orphaned_since = self.orphaned_since.max(Some(at));
+    }
+
     /// Another gateway has a reader.
     pub(super) fn read_elsewhere(&mut self) {
         self.read_elsewhere = Some(Instant::now());

@@ -21,8 +21,7 @@ impl Generation {
                 let cancelled = self.cancel_all();
                 self.replies.extend(reply.map(|reply| (reply, cancelled)));
             }
-            // The clock checks for readers at its next poll, which follows.
-            Command::ReaderLeft => {}
+            Command::ReaderLeft(at) => self.clock.reader_left(at),
             Command::ReadElsewhere => self.clock.read_elsewhere(),
             Command::EndAsLost => self.abort(End::ProducerLost, &StreamError::Lost),
         }

@@ -52,6 +52,15 @@ impl Keeper {
         is_shared && self.events.is_empty()
     }
 
+    /// Whether an append costs enough that events may wait for more: readers of a log in memory, and of a log that fails, get
+    /// them at once.
+    pub(super) fn may_linger(&self) -> bool {
+        match &self.log {
+            Some(GenerationLog::Shared(producer)) => !producer.is_degraded(),
+            Some(GenerationLog::Memory(_)) | None => false,
+        }
+    }
+
     /// Ready once the log refuses events or, if that is waited for, readers have everything.
     pub(super) fn poll_log(&self, cx: &mut Context<'_>, waits: bool) -> Poll<()> {
         let Some(GenerationLog::Shared(producer)) = &self.log else {

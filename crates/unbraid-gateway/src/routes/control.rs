@@ -9,9 +9,9 @@ use axum::{
 };
 use futures::StreamExt;
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use unbraid_core::ChoiceIndex;
-use unbraid_log::{Command, End, LogStatus, Seq, StreamId};
+use unbraid_log::{Command, End, LogError, LogStatus, LogStore, Seq, StreamId};
 
 use super::{
     Answer,
@@ -37,22 +37,31 @@ pub(super) async fn cancel_choice(
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Cancel).await?;
     let index = parse_index(&index)?;
-    let known = found.view.choice_end(index)?;
+    found.view.choice_end(index)?; // before anything is waited for: 404
+    let deadline = Instant::now() + CANCEL_TIMEOUT;
     let has_ended = found.view.journal().end().is_some();
+    let decoded = timeout_at(deadline, found.view.find_ends()).await;
+    let known = found.view.choice_end(index)?;
+    if known.is_none() && decoded.is_err() {
+        let upstream = upstream_of_ended(&gateway, &id, &found.view);
+        return Ok(cancelling_response(index, upstream));
+    }
     if known.is_some() || has_ended {
         let end = known.unwrap_or(End::Cancelled);
         let upstream = upstream_of_ended(&gateway, &id, &found.view);
         return Ok(cancelled_response(index, end, upstream));
     }
-    let confirmed = request_cancel(&gateway, &id, Some(index)).await?;
+    let confirmed = request_cancel(&gateway, &id, Some(index), deadline).await?;
     let upstream = match confirmed {
         Some(cancelled) => Some(cancelled.upstream),
-        None => wait_for(&found.view, |view| {
+        None => wait_for(&found.view, deadline, |view| {
             matches!(view.choice_end(index), Ok(Some(_))) || view.journal().end().is_some()
         })
         .await
         .then(|| upstream_of_ended(&gateway, &id, &found.view)),
     };
+    // The producer may have been lost meanwhile.
+    let _elapsed = timeout_at(deadline, found.view.find_ends()).await;
     // This gateway's copy of a log in another process may lack what the producer has just confirmed.
     let end = found.view.choice_end(index)?;
     match (
@@ -60,9 +69,9 @@ pub(super) async fn cancel_choice(
         end.or_else(|| confirmed.map(|cancelled| cancelled.end)),
     ) {
         (Some(upstream), Some(end)) => Ok(cancelled_response(index, end, upstream)),
-        _ => {
-            let body = json!({ "index": index.0, "state": "cancelling", "end": null, "upstream": "continues" });
-            Ok(json_response(StatusCode::ACCEPTED, body.to_string()))
+        (upstream, _) => {
+            let upstream = upstream.unwrap_or(UpstreamState::Continues);
+            Ok(cancelling_response(index, upstream))
         }
     }
 }
@@ -76,8 +85,7 @@ pub(super) async fn cancel_all(
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Cancel).await?;
     if found.view.journal().end().is_none() {
-        request_cancel(&gateway, &id, None).await?;
-        wait_for(&found.view, |view| view.journal().end().is_some()).await;
+        cancel_and_wait(&gateway, &id, &found.view).await?;
     }
     let status = status::current(&gateway, &id, &found.view, "cancelling").await;
     let code = match status.has_ended {
@@ -96,8 +104,7 @@ pub(super) async fn erase(
     let (parts, _) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Own).await?;
     if found.view.journal().end().is_none() {
-        request_cancel(&gateway, &id, None).await?;
-        let has_ended = wait_for(&found.view, |view| view.journal().end().is_some()).await;
+        let has_ended = cancel_and_wait(&gateway, &id, &found.view).await?;
         // The readers of a log in this process have the end already.
         if has_ended && gateway.memory().is_none() {
             sleep(ERASE_GRACE).await;
@@ -108,33 +115,56 @@ pub(super) async fn erase(
     Ok(no_content())
 }
 
-/// Sends a cancel to the producer, directly or through the log. Returns the result if the producer has confirmed it.
+/// Cancels all choices. Returns whether the log has the end of the stream within a second.
+async fn cancel_and_wait(
+    gateway: &Gateway,
+    id: &StreamId,
+    view: &Arc<StreamView>,
+) -> Result<bool, ApiError> {
+    let deadline = Instant::now() + CANCEL_TIMEOUT;
+    request_cancel(gateway, id, None, deadline).await?;
+    Ok(wait_for(view, deadline, |view| view.journal().end().is_some()).await)
+}
+
+/// Sends a cancel to the producer, directly or through the log. Returns the result if the producer has confirmed it in time.
 async fn request_cancel(
     gateway: &Gateway,
     id: &StreamId,
     choice: Option<ChoiceIndex>,
+    deadline: Instant,
 ) -> Result<Option<Cancelled>, ApiError> {
-    if let Some(live) = gateway.inner.streams.live(id) {
-        let cancelled = timeout(CANCEL_TIMEOUT, live.cancel(choice)).await;
-        if let Ok(Some(cancelled)) = cancelled {
-            return Ok(Some(cancelled));
-        }
-        return Ok(None);
-    }
     let inner = &gateway.inner;
-    let failed = |error| inner.views.failed(error);
-    let running = inner.store.status(id).await.map_err(failed)?;
-    if matches!(running, LogStatus::Running { .. }) {
-        let command = Command::Cancel(choice);
-        let sent = inner.store.send_command(id, command).await;
-        sent.map_err(failed)?;
+    if let Some(live) = inner.streams.live(id) {
+        let cancelled = timeout_at(deadline, live.cancel(choice)).await;
+        return Ok(cancelled.ok().flatten());
+    }
+    // In a task of its own: a log that is slow gets the command after the deadline.
+    let sent = tokio::spawn(send_cancel(Arc::clone(&inner.store), id.clone(), choice));
+    match timeout_at(deadline, sent).await {
+        Ok(Ok(sent)) => sent.map_err(|error| inner.views.failed(error))?,
+        Ok(Err(_panic)) => return Err(ApiError::INTERNAL),
+        Err(_elapsed) => {}
     }
     Ok(None)
 }
 
-/// Waits until the log shows something, for at most a second.
-async fn wait_for(view: &Arc<StreamView>, is_met: impl Fn(&Arc<StreamView>) -> bool) -> bool {
-    let deadline = Instant::now() + CANCEL_TIMEOUT;
+async fn send_cancel(
+    store: Arc<dyn LogStore>,
+    id: StreamId,
+    choice: Option<ChoiceIndex>,
+) -> Result<(), LogError> {
+    match store.status(&id).await? {
+        LogStatus::Running { .. } => store.send_command(&id, Command::Cancel(choice)).await,
+        _ => Ok(()),
+    }
+}
+
+/// Waits until the log shows something, until a deadline.
+async fn wait_for(
+    view: &Arc<StreamView>,
+    deadline: Instant,
+    is_met: impl Fn(&Arc<StreamView>) -> bool,
+) -> bool {
     let mut records = view.journal().reader(view.journal().tail());
     while !is_met(view) {
         match timeout_at(deadline, records.next()).await {
@@ -162,6 +192,13 @@ fn upstream_of_ended(gateway: &Gateway, id: &StreamId, view: &StreamView) -> Ups
     } else {
         UpstreamState::Continues
     }
+}
+
+fn cancelling_response(index: ChoiceIndex, upstream: UpstreamState) -> Response<Body> {
+    let upstream = upstream.as_str();
+    let body =
+        json!({ "index": index.0, "state": "cancelling", "end": null, "upstream": upstream });
+    json_response(StatusCode::ACCEPTED, body.to_string())
 }
 
 fn cancelled_response(index: ChoiceIndex, end: End, upstream: UpstreamState) -> Response<Body> {

@@ -20,7 +20,7 @@ use unbraid_log::StreamId;
 
 use self::{
     attach::{Attach, Form},
-    body::{is_json, read_body},
+    body::{is_json, read_counted},
     open::{Opening, start_later},
     options::{Durability, RequestOptions},
     request::CreateRequest,
@@ -77,8 +77,8 @@ impl Create {
             return Err(ApiError::UNSUPPORTED_MEDIA_TYPE);
         }
         let options = RequestOptions::parse(&parts.headers)?;
-        let body = read_body(body, &parts.headers, gateway.inner.options.max_body).await?;
-        let request = CreateRequest::parse(body, endpoint == TEXT)?;
+        let (body, held) = read_counted(&gateway, body, &parts.headers).await?;
+        let request = CreateRequest::parse(body, held, endpoint == TEXT)?;
         request.check_choices(gateway.inner.options.max_n)?;
         // A body may take a minute, and the drain may have begun meanwhile.
         if gateway.is_draining() {
@@ -210,6 +210,8 @@ impl Create {
             Form::Events(_) => Form::Events(None),
             form => form,
         };
+        // Nothing needs the request any more, and a client that asked for JSON waits for the whole answer.
+        drop(self.launch);
         let attach = Attach {
             gateway: &self.gateway,
             id,

@@ -8,7 +8,7 @@ use axum::{
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::{Answer, access, create::body::read_body};
+use super::{Answer, access, create::body::read_counted};
 use crate::{
     api_error::ApiError,
     auth::keys::Principal,
@@ -36,7 +36,8 @@ pub(super) async fn other(State(gateway): State<Gateway>, request: Request) -> A
     if gateway.is_draining() && parts.method == Method::POST {
         return Err(ApiError::DRAINING);
     }
-    let body = read_body(body, &parts.headers, gateway.inner.options.max_body).await?;
+    let (body, mut held) = read_counted(&gateway, body, &parts.headers).await?;
+    held.shrink_to(body.len());
     forward(&gateway, &parts, body).await
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Answer,
     access::{self, Action, IdPath},
-    create::body::read_body,
+    create::{body::read_body, request::max_choices},
     json_response, stream_url,
 };
 use crate::{
@@ -33,7 +33,7 @@ pub(super) async fn create(
     let url = stream_url(&gateway, &id);
     let choices: Vec<String> = found
         .view
-        .status()
+        .status(max_choices(gateway.inner.options.max_n))
         .choices
         .iter()
         .map(|choice| format!("{url}/choices/{}?{query}", choice.index.0))

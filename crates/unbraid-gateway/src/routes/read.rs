@@ -153,7 +153,12 @@ pub(super) async fn json(
     target: Target,
     with_state: bool,
 ) -> Result<String, ApiError> {
-    let decode = move || view.json(target, with_state);
+    // What it says of the end of a lost stream.
+    view.find_ends().await;
+    let decode = move || {
+        view.decode_ends();
+        view.json(target, with_state)
+    };
     let json = gateway.inner.decoding.run(decode).await;
     Ok(json.map_err(|_| ApiError::INTERNAL)??)
 }

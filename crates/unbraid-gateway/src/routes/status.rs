@@ -17,6 +17,7 @@ use super::{
     Answer,
     access::{self, Action, IdPath},
     control::ended,
+    create::request::max_choices,
     json_response, stream_url,
 };
 use crate::{
@@ -98,7 +99,9 @@ async fn status_object(
     found: Found,
     running: &'static str,
 ) -> Status {
-    let end = found.view.journal().end();
+    found.view.find_ends().await;
+    let view = Arc::clone(&found.view);
+    let end = view.journal().end();
     let has_own_end = matches!(&end, Some(Ok(end)) if end.end != End::ProducerLost);
     let write = {
         let (gateway, id) = (gateway.clone(), id.clone());
@@ -107,7 +110,11 @@ async fn status_object(
     if has_own_end {
         return write();
     }
-    let written = gateway.inner.decoding.run(write).await;
+    let decode = move || {
+        view.decode_ends();
+        write()
+    };
+    let written = gateway.inner.decoding.run(decode).await;
     match written.map_err(JoinError::try_into_panic) {
         Ok(status) => status,
         // The request is answered as if it had panicked itself.
@@ -119,7 +126,8 @@ async fn status_object(
 
 fn write_status(gateway: &Gateway, id: &StreamId, found: &Found, running: &str) -> Status {
     let meta = found.view.meta();
-    let status = found.view.status();
+    let max_choices = max_choices(gateway.inner.options.max_n);
+    let status = found.view.status(max_choices);
     let url = stream_url(gateway, id);
     let state = |has_ended, running| if has_ended { "ended" } else { running };
     let choices: Vec<Value> = status

@@ -23,6 +23,8 @@ pub(super) struct Activity {
     is_draining: AtomicBool,
     /// Requests so far.
     started: AtomicU64,
+    /// Bodies of requests whose ends were not read.
+    unread: AtomicUsize,
     is_http2: AtomicBool,
     /// Woken when no request is active any more, or none of before the drain.
     idle: AtomicWaker,
@@ -51,6 +53,11 @@ impl Activity {
 
     pub(super) fn started(&self) -> u64 {
         self.started.load(Ordering::Acquire)
+    }
+
+    /// Whether what arrives may be the body of a request, and not the head of the next one.
+    pub(super) fn has_unread_body(&self) -> bool {
+        self.unread.load(Ordering::Acquire) > 0
     }
 
     /// For how long no request has been active, if none is; `None` if there was none.
@@ -114,6 +121,23 @@ impl ActiveRequest {
             activity: Arc::clone(activity),
             is_early,
         }
+    }
+}
+
+/// The body of a request whose end was not read.
+#[derive(Debug)]
+pub(super) struct UnreadBody(Arc<Activity>);
+
+impl UnreadBody {
+    pub(super) fn new(request: &ActiveRequest) -> Self {
+        request.activity.unread.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(&request.activity))
+    }
+}
+
+impl Drop for UnreadBody {
+    fn drop(&mut self) {
+        self.0.unread.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct GuardedIo<S> {
     epoch: Option<u64>,
     /// Whether a part of a head has arrived since then.
     in_head: bool,
+    /// The requests that had started when a part of the next head arrived beside the last one's answer.
+    early_head: Option<u64>,
 }
 
 /// A timer that is created once.
@@ -72,6 +74,7 @@ impl<S> GuardedIo<S> {
             read: Deadline::default(),
             epoch: None,
             in_head: false,
+            early_head: None,
         }
     }
 
@@ -80,14 +83,15 @@ impl<S> GuardedIo<S> {
         if self.activity.is_active() {
             self.read.clear();
             self.epoch = None;
+            self.in_head = false;
             return;
         }
         let started = self.activity.started();
         if self.epoch != Some(started) {
             self.epoch = Some(started);
-            self.in_head = false;
-            // The first head is due from the start of the connection.
-            self.read.set(if started == 0 {
+            self.in_head = self.early_head == Some(started);
+            // The first head is due from the start of the connection, and one that has begun during an answer from its end.
+            self.read.set(if started == 0 || self.in_head {
                 HEAD_TIMEOUT
             } else {
                 KEEP_ALIVE
@@ -95,12 +99,18 @@ impl<S> GuardedIo<S> {
         }
     }
 
-    /// Bytes have arrived: between two requests they begin a head. HTTP/2 has frames of its own between them.
+    /// Bytes have arrived: between two requests, and after the body of one, they begin a head. HTTP/2 has frames of its own
+    /// between them.
     fn has_read(&mut self) {
-        let is_head = self.epoch.is_some() && self.activity.started() > 0;
-        if is_head && !self.in_head && !self.activity.is_http2() {
+        let started = self.activity.started();
+        if started == 0 || self.in_head || self.activity.is_http2() {
+            return;
+        }
+        if self.epoch.is_some() {
             self.in_head = true;
             self.read.set(HEAD_TIMEOUT);
+        } else if !self.activity.has_unread_body() {
+            self.early_head = Some(started);
         }
     }
 }
@@ -138,5 +148,47 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedIo<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Version;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+    use crate::server::activity::{ActiveRequest, UnreadBody};
+
+    /// How long after an answer a connection is closed, if these bytes arrived during the answer: `body` before the request
+    /// was read to its end, and `head` after that.
+    async fn closed_after(body: &[u8], head: &[u8]) -> Duration {
+        let (near, mut far) = duplex(1024);
+        let activity = Arc::new(Activity::default());
+        let mut io = GuardedIo::new(near, Arc::clone(&activity));
+        let mut bytes = [0; 1024];
+        far.write_all(b"POST").await.unwrap();
+        assert_eq!(io.read(&mut bytes).await.unwrap(), 4);
+        let request = ActiveRequest::new(&activity, Version::HTTP_11);
+        let unread = UnreadBody::new(&request);
+        for (part, held) in [(body, Some(unread)), (head, None)] {
+            if !part.is_empty() {
+                far.write_all(part).await.unwrap();
+                assert_eq!(io.read(&mut bytes).await.unwrap(), part.len());
+            }
+            drop(held);
+        }
+        drop(request);
+        let ended = Instant::now();
+        let error = io.read(&mut bytes).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        Duration::from_secs(ended.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_begins_during_an_answer_has_as_long_as_any_other() {
+        assert_eq!(closed_after(b"", b"GET /").await, HEAD_TIMEOUT);
+        assert_eq!(closed_after(b"{}", b"GET /").await, HEAD_TIMEOUT);
+        assert_eq!(closed_after(b"", b"").await, KEEP_ALIVE);
+        assert_eq!(closed_after(b"{}", b"").await, KEEP_ALIVE);
     }
 }

@@ -15,13 +15,13 @@ use http_body_util::BodyExt;
 use hyper::{Request, Version, body::Incoming, header::EXPECT};
 use tokio::{runtime::Handle, time::timeout};
 
-use super::activity::ActiveRequest;
+use super::activity::{ActiveRequest, UnreadBody};
 use crate::limits::{DISCARD_IDLE, DISCARD_TIMEOUT};
 
 /// A body that discards what is left of it when it is dropped, within limits.
 pub(super) struct RequestBody {
     /// `None` once everything was read.
-    incoming: Option<Incoming>,
+    incoming: Option<(Incoming, UnreadBody)>,
     /// Bytes that are discarded at most.
     max_discarded: usize,
     /// Whether the client sends nothing until something is read.
@@ -40,7 +40,7 @@ impl RequestBody {
             && expectation
                 .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         request.map(|incoming| Self {
-            incoming: Some(incoming),
+            incoming: (!incoming.is_end_stream()).then(|| (incoming, UnreadBody::new(active))),
             max_discarded,
             waits,
             active: active.clone(),
@@ -57,7 +57,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = &mut *self;
-        let Some(incoming) = &mut this.incoming else {
+        let Some((incoming, _)) = &mut this.incoming else {
             return Poll::Ready(None);
         };
         this.waits = false;
@@ -69,12 +69,16 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_none_or(Body::is_end_stream)
+        let incoming = self.incoming.as_ref();
+        incoming.is_none_or(|(incoming, _)| incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
         let incoming = self.incoming.as_ref();
-        incoming.map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        incoming.map_or_else(
+            || SizeHint::with_exact(0),
+            |(incoming, _)| incoming.size_hint(),
+        )
     }
 }
 
@@ -91,7 +95,8 @@ impl Drop for RequestBody {
 }
 
 /// Reads a body and discards it. The connection counts as active meanwhile: what arrives is not the head of a request.
-async fn discard(mut incoming: Incoming, max: usize, _active: ActiveRequest) {
+async fn discard(unread: (Incoming, UnreadBody), max: usize, _active: ActiveRequest) {
+    let (mut incoming, _unread) = unread;
     let mut left = max;
     let discarded = async {
         while let Ok(Some(Ok(frame))) = timeout(DISCARD_IDLE, incoming.frame()).await {

@@ -60,6 +60,10 @@ impl StreamPermit {
         });
         self.streams.table().live.insert(id, Arc::clone(&live));
         self.streams.0.metrics.stream_opened();
+        self.streams
+            .0
+            .unsealed
+            .send_modify(|unsealed| *unsealed += 1);
         let registration = Registration {
             live,
             end: End::ProducerLost,
@@ -83,5 +87,6 @@ impl Drop for Registration {
         }
         drop(table);
         streams.0.metrics.stream_ended(self.end.as_str());
+        streams.0.unsealed.send_modify(|unsealed| *unsealed -= 1);
     }
 }

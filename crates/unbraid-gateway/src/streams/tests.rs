@@ -49,7 +49,7 @@ async fn readers_of_one_stream_are_limited_and_the_last_one_to_leave_is_reported
         ApiError::TOO_MANY_READERS
     );
     drop(reader);
-    assert!(matches!(commands.try_recv(), Ok(Command::ReaderLeft)));
+    assert!(matches!(commands.try_recv(), Ok(Command::ReaderLeft(_))));
     assert!(!registration.live.has_readers());
     drop(registration);
     assert!(streams.live(&id).is_none());

@@ -3,10 +3,11 @@
 use std::{
     fmt,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{Batch, End, Event, JournalReader, LogError, Record, Seq};
@@ -45,6 +46,8 @@ pub(crate) struct ViewReader {
     /// The rest of a frame that is too long for one write.
     rest: Bytes,
     is_first: bool,
+    /// Finds the last event of a choice whose end is not in the log. Every other event was returned.
+    ends: Option<BoxFuture<'static, ()>>,
     has_ended: bool,
     /// The parts of an event whose last part has not been read.
     parts: Vec<u8>,
@@ -80,6 +83,7 @@ impl ViewReader {
             last_id: after,
             rest: Bytes::new(),
             is_first: true,
+            ends: None,
             has_ended: false,
             parts: Vec::new(),
             error,
@@ -121,6 +125,14 @@ impl ViewReader {
         for _ in 0..MAX_EMPTY_BATCHES {
             if self.has_ended {
                 return Poll::Ready(None);
+            }
+            if let Some(ends) = &mut self.ends {
+                ready!(ends.poll_unpin(cx));
+                self.rest = self.last_frame();
+                if self.rest.is_empty() {
+                    return Poll::Ready(None);
+                }
+                return Poll::Ready(Some(Ok(self.next_write())));
             }
             if self.batch.is_empty() {
                 match self.reader.poll_batch(cx, FRAME_BYTES) {
@@ -168,11 +180,15 @@ impl ViewReader {
         let is_complete = self.next == to;
         if !is_complete {
             self.batch = batch;
-        } else if let (Some(end), false) = (&batch.end, self.has_ended) {
+        } else if batch.end.is_some() && !self.has_ended {
             let known = self.view.track().terminal(self.target);
-            // The journal is sealed, so the terminal event of every view is known.
-            let terminal = known.unwrap_or(Terminal::Error(to, end.end));
-            self.write_terminal(terminal, &mut frame);
+            match known {
+                Some(terminal) => self.write_terminal(terminal, &mut frame),
+                None => {
+                    let view = Arc::clone(&self.view);
+                    self.ends = Some(async move { view.find_ends().await }.boxed());
+                }
+            }
         }
         self.is_first = frame.is_first();
         let bytes = Bytes::from(frame.into_bytes());
@@ -186,6 +202,17 @@ impl ViewReader {
             });
         }
         bytes
+    }
+
+    /// The terminal event alone, once it is known.
+    fn last_frame(&mut self) -> Bytes {
+        self.ends = None;
+        let mut frame = Frame::new(self.is_first);
+        let known = self.view.track().terminal(self.target);
+        // The journal is sealed, and the ends that it lacks were found, so it is known.
+        let terminal = known.unwrap_or(Terminal::Error(self.next, End::ProducerLost));
+        self.write_terminal(terminal, &mut frame);
+        frame.into_bytes().into()
     }
 
     /// Writes the events of a batch until the frame is full, or the view has ended.
@@ -286,13 +313,21 @@ impl ViewReader {
         }
     }
 
-    /// Writes the last event of the view.
+    /// Writes the last event of the view, unless it is the one after which the client has resumed: a request that comes once
+    /// the log has the end gets 204. That of a lost producer is written: before it was lost, it may have shown another event
+    /// with this number, which the log does not have.
     fn write_terminal(&mut self, terminal: Terminal, frame: &mut Frame) {
         let id = terminal.id();
+        self.has_ended = true;
+        let is_lost = matches!(terminal, Terminal::Error(_, End::ProducerLost));
+        if id == self.after && frame.is_first() && !is_lost {
+            return;
+        }
         match terminal {
             Terminal::Done(_) => frame.event(id, None, terminal::DONE),
             Terminal::CancelledAndDone(_) => {
-                frame.event_without_id(self.cancelled_chunk().as_bytes());
+                // A client that resumes after it gets the end, and at worst this chunk again, which changes nothing.
+                frame.event(id.previous(), None, self.cancelled_chunk().as_bytes());
                 frame.event(id, None, terminal::DONE);
             }
             Terminal::Error(_, end) => {
@@ -301,7 +336,6 @@ impl ViewReader {
             Terminal::UpstreamError(_) => self.write_upstream_error(id, frame),
         }
         self.last_id = id;
-        self.has_ended = true;
     }
 
     /// The event of an end that is an error. That of the whole stream has the text that its status has, and that of a choice

@@ -1,6 +1,7 @@
 //! What all readers of a stream share: its journal, its choices, the cuts of its chunks, and the latest frames.
 
 mod cache;
+mod lost;
 
 use std::{
     fmt,
@@ -11,6 +12,7 @@ use std::{
 use cache::{CutCache, FrameCache};
 pub(super) use cache::{LastFrame, SharedFrame};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use unbraid_core::{ChoiceIndex, Config};
 use unbraid_log::{End, Event, Follower, Journal, Meta, Record, Seq, StreamEnd};
 
@@ -21,13 +23,16 @@ use super::{
     terminal::Terminal,
     track::{ChoiceTrack, Track},
 };
-use crate::limits::MAX_REFUSAL_BYTES;
+use crate::{decoding::Decoding, limits::MAX_REFUSAL_BYTES};
 
 /// One stream as this gateway reads it. There is one for each stream; all its readers share it.
 pub(crate) struct StreamView {
     journal: Journal,
     meta: Arc<Meta>,
     track: Mutex<Track>,
+    /// Set once a lost stream was decoded for the ends of its choices.
+    ends: OnceCell<()>,
+    decoding: Decoding,
     cuts: Mutex<CutCache>,
     frames: Mutex<FrameCache>,
     /// Fills the journal, if another gateway produces the stream.
@@ -70,13 +75,18 @@ pub(crate) struct ChoiceStatus {
 
 impl StreamView {
     /// The view of a journal. The task that fills the journal keeps it in step with the log.
-    pub(crate) fn new(journal: Journal, meta: Arc<Meta>) -> Arc<Self> {
-        Self::with_journal(journal, None, meta)
+    pub(crate) fn new(journal: Journal, meta: Arc<Meta>, decoding: Decoding) -> Arc<Self> {
+        Self::with_journal(journal, None, meta, decoding)
     }
 
     /// The view of a stream of another gateway. The copy ends with the view.
-    pub(crate) fn with_follower(follower: Follower, meta: Arc<Meta>) -> Arc<Self> {
-        Self::with_journal(follower.journal().clone(), Some(follower), meta)
+    pub(crate) fn with_follower(
+        follower: Follower,
+        meta: Arc<Meta>,
+        decoding: Decoding,
+    ) -> Arc<Self> {
+        let journal = follower.journal().clone();
+        Self::with_journal(journal, Some(follower), meta, decoding)
     }
 
     /// After how long without a reader another gateway cancels the stream, if it does.
@@ -85,11 +95,18 @@ impl StreamView {
         self.meta.orphan_after.filter(|_| is_running)
     }
 
-    fn with_journal(journal: Journal, follower: Option<Follower>, meta: Arc<Meta>) -> Arc<Self> {
+    fn with_journal(
+        journal: Journal,
+        follower: Option<Follower>,
+        meta: Arc<Meta>,
+        decoding: Decoding,
+    ) -> Arc<Self> {
         Arc::new(Self {
             journal,
             meta,
             track: Mutex::default(),
+            ends: OnceCell::new(),
+            decoding,
             cuts: Mutex::default(),
             frames: Mutex::default(),
             follower,
@@ -127,7 +144,7 @@ impl StreamView {
         index.0 < self.meta.n.unwrap_or(1) || track.choices.contains_key(&index)
     }
 
-    /// How a choice has ended, if it has.
+    /// How a choice has ended, if it has. Of a lost stream it is known after [`find_ends`](Self::find_ends).
     pub(crate) fn choice_end(&self, index: ChoiceIndex) -> Result<Option<End>, ViewError> {
         let track = self.track();
         if !self.has_choice(&track, index) {
@@ -152,20 +169,21 @@ impl StreamView {
         let target = request.target;
         let track = self.track();
         self.check(&track, target)?;
-        let terminal = track.terminal(target);
+        let last = track.terminal_id(target);
         let tail = track.tail;
         let error = track.error;
         drop(track);
-        // A first event that is not of the log precedes the terminal event.
-        let position = terminal.map_or(tail, |terminal| terminal.id().previous().min(tail));
-        let (cursor, first) = match (request.start, terminal) {
-            (Start::After(cursor), Some(terminal)) if cursor == terminal.id() => {
+        // A first event that is not of the log precedes the terminal event, which may be an error that came before the end of
+        // the choice.
+        let position = last
+            .or(error)
+            .map_or(tail, |last| last.previous().min(tail));
+        let (cursor, first) = match (request.start, last) {
+            (Start::After(cursor), Some(last)) if cursor == last => {
                 return Ok(Opened::Complete);
             }
             // Nothing but the terminal event is left.
-            (Start::After(cursor), Some(terminal)) if cursor > terminal.id() => {
-                (terminal.id().previous(), None)
-            }
+            (Start::After(cursor), Some(last)) if cursor > last => (last.previous(), None),
             (Start::After(cursor), _) => (cursor, None),
             (Start::Beginning, _) => (Seq::START, None),
             (Start::Tail, _) => (position, Some(assemble::position(self, position))),
@@ -188,7 +206,7 @@ impl StreamView {
         let terminal = track.terminal(target);
         let seq = terminal.map_or(track.tail, |terminal| terminal.id());
         let (end, upto) = match target {
-            Target::Combined => (track.end.as_ref().map(|end| end.end), track.tail),
+            Target::Combined => (track.end().map(|end| end.end), track.tail),
             // Its view ends with the choice, whatever the stream has after that.
             Target::Choice { index, .. } => (track.choice_end(index), seq.min(track.tail)),
         };
@@ -210,7 +228,7 @@ impl StreamView {
     /// Whether the upstream's own error was the last event of its views, and the end of the stream is yet to be logged.
     pub(crate) fn awaits_end(&self) -> bool {
         let track = self.track();
-        track.error.is_some() && track.end.is_none()
+        track.error.is_some() && !track.is_sealed()
     }
 
     /// The event with this number, whose data may be split over several records: its name and its data.
@@ -269,19 +287,19 @@ impl StreamView {
     pub(crate) fn usage(&self) -> Option<String> {
         let track = self.track();
         let tail = track.tail;
-        if let Some(usage) = track.end.as_ref().and_then(|end| end.usage.clone()) {
+        if let Some(usage) = track.end().and_then(|end| end.usage.clone()) {
             return Some(usage);
         }
         drop(track);
         assemble::usage(self, tail)
     }
 
-    pub(crate) fn status(&self) -> StreamStatus {
+    /// The state, with at most `max_expected` choices that have not appeared: a log of others is not trusted with the size of
+    /// a list.
+    pub(crate) fn status(&self, max_expected: u32) -> StreamStatus {
         let track = self.track();
         let mut indices: Vec<ChoiceIndex> = track.choices.keys().copied().collect();
-        // A request body is not trusted with the size of a list.
-        const MAX_LISTED: u32 = 1024;
-        let expected = self.meta.n.unwrap_or(0).min(MAX_LISTED);
+        let expected = self.meta.n.unwrap_or(0).min(max_expected);
         indices.extend((0..expected).map(ChoiceIndex));
         indices.sort_unstable();
         indices.dedup();
@@ -305,7 +323,7 @@ impl StreamView {
         let seq = terminal.map_or(track.tail, Terminal::id);
         StreamStatus {
             seq,
-            end: track.end.clone(),
+            end: track.end().cloned(),
             choices,
         }
     }
@@ -313,29 +331,16 @@ impl StreamView {
     /// The choices, after everything in the journal.
     pub(super) fn track(&self) -> MutexGuard<'_, Track> {
         let mut track = lock(&self.track);
-        if track.end.is_none() {
+        if !track.is_sealed() {
             // The end first: then no event can follow the records that are read after it.
             let end = self.journal.end().and_then(Result::ok);
             let records = self.journal.records(track.tail);
             track.read(&records);
-            track.end = end;
-            if track.lacks_ends() {
-                self.find_finish_reasons(&mut track);
+            if let Some(end) = end {
+                track.seal(end);
             }
         }
         track
-    }
-
-    /// Decodes the events to find the finish reasons of choices whose end is not in the log.
-    fn find_finish_reasons(&self, track: &mut Track) {
-        let demux = assemble::combined(self, track.tail);
-        for (index, choice) in &mut track.choices {
-            if choice.end.is_none() {
-                let transcript = demux.choice(*index);
-                let reason = transcript.and_then(|transcript| transcript.finish_reason());
-                choice.finish_reason = reason.map(|reason| reason.as_str().to_owned());
-            }
-        }
     }
 
     /// The records up to a number, from the first one.

@@ -4,6 +4,7 @@ mod ends;
 mod frames;
 mod hostile;
 mod json;
+mod lost;
 mod parts;
 mod properties;
 mod rules;

@@ -17,7 +17,10 @@ pub(super) struct Track {
     pub(super) choices: BTreeMap<ChoiceIndex, ChoiceTrack>,
     /// The upstream's error event.
     pub(super) error: Option<Seq>,
-    pub(super) end: Option<StreamEnd>,
+    end: Option<StreamEnd>,
+    /// Whether the stream has ended without the end of a choice, because another gateway has sealed its log, and it is not
+    /// known yet which of these choices have a finish reason.
+    pub(super) lacks_reasons: bool,
 }
 
 #[derive(Debug, Default)]
@@ -71,13 +74,57 @@ impl Track {
         }
     }
 
+    /// Sets the end of the stream, whose events were all read.
+    pub(super) fn seal(&mut self, end: StreamEnd) {
+        self.end = Some(end);
+        self.lacks_reasons = self.choices.values().any(|choice| choice.end.is_none());
+    }
+
+    /// Sets the finish reasons of the choices whose ends are not in the log.
+    pub(super) fn set_reasons(&mut self, mut reasons: BTreeMap<ChoiceIndex, String>) {
+        for (index, choice) in &mut self.choices {
+            if choice.end.is_none() {
+                choice.finish_reason = reasons.remove(index);
+            }
+        }
+        self.lacks_reasons = false;
+    }
+
+    /// Whether all events were read.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The end, once it is known how every choice has ended.
+    pub(super) fn end(&self) -> Option<&StreamEnd> {
+        self.end.as_ref().filter(|_| !self.lacks_reasons)
+    }
+
     /// The number of the stream's end.
     fn end_seq(&self) -> Seq {
         self.tail.next()
     }
 
-    /// The last event of a view, if the view has ended.
+    /// The last event of a view, if the view has ended and it is known how.
     pub(super) fn terminal(&self, target: Target) -> Option<Terminal> {
+        match target {
+            Target::Choice { index, .. } if self.lacks_reason(index) => None,
+            Target::Choice { .. } | Target::Combined => self.terminal_as_known(target),
+        }
+    }
+
+    /// The id of the last event of a view, if the view has ended. A finish reason that is yet to be found changes the event of
+    /// a lost choice, and not its number.
+    pub(super) fn terminal_id(&self, target: Target) -> Option<Seq> {
+        self.terminal_as_known(target).map(Terminal::id)
+    }
+
+    fn lacks_reason(&self, index: ChoiceIndex) -> bool {
+        let choice = self.choices.get(&index);
+        self.lacks_reasons && choice.is_some_and(|choice| choice.end.is_none())
+    }
+
+    fn terminal_as_known(&self, target: Target) -> Option<Terminal> {
         let stream_end = self.end.as_ref().map(|end| end.end);
         match target {
             Target::Combined => match self.error {
@@ -100,11 +147,6 @@ impl Track {
         }
     }
 
-    /// Whether the stream has ended without the end of a choice, because another gateway has sealed its log.
-    pub(super) fn lacks_ends(&self) -> bool {
-        self.end.is_some() && self.choices.values().any(|choice| choice.end.is_none())
-    }
-
     /// How a choice has ended. One that is open at the end of the stream ends with it, unless it has a finish reason: that
     /// stays, whatever happens to the stream.
     pub(super) fn choice_end(&self, index: ChoiceIndex) -> Option<End> {
@@ -112,7 +154,7 @@ impl Track {
         if let Some((_, end)) = choice.and_then(|choice| choice.end) {
             return Some(end);
         }
-        let stream_end = self.end.as_ref().map(|end| end.end)?;
+        let stream_end = self.end()?.end;
         let has_reason = choice.is_some_and(|choice| choice.finish_reason.is_some());
         Some(match stream_end {
             _ if has_reason => End::Finished,

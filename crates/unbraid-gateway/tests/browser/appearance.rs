@@ -69,6 +69,7 @@ async fn the_keyboard_alone_is_enough() {
     }
     assert_eq!(report.sections().len(), 3, "the number was typed");
     assert_eq!(report.sections()[1]["end"], "cancelled");
+    assert_eq!(report.0["focused"], "1", "a cancel leaves the focus there");
     assert_eq!(report.sections()[0]["end"], "finished");
 }
 

@@ -52,7 +52,8 @@ pub(crate) fn words(choice: u64) -> String {
     })
 }
 
-/// The text of a choice of the model `large`: 50,000 characters, some of them in one long line.
+/// The text of a choice of the model `large`: 50,000 characters, some of them in one long line. Every other choice is a single
+/// word.
 pub(crate) fn large(choice: u64) -> String {
     let line =
         format!("This is a sentence of choice {choice}, and it is followed by many more of them. ");
@@ -62,6 +63,9 @@ pub(crate) fn large(choice: u64) -> String {
         text.push('\n');
     }
     text.truncate(50_000);
+    if choice % 2 == 1 {
+        return text.replace([' ', '\n'], "-");
+    }
     text
 }
 

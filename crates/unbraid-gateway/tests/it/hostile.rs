@@ -8,7 +8,8 @@ use tokio::{
 };
 
 use crate::support::{
-    Step, TestGateway, Upstream, chunk, eventually, send, soon, sse, start, start_with, stream_of,
+    Step, TestGateway, Upstream, chunk, eventually, json_body, send, soon, sse, start, start_with,
+    stream_of,
 };
 
 async fn raw(gateway: &TestGateway, bytes: &[u8]) -> TcpStream {
@@ -27,6 +28,18 @@ async fn second_head(gateway: &TestGateway) -> TcpStream {
     socket
 }
 
+/// A connection that sends a part of a head while it gets an answer, which takes half a second.
+async fn early_head(gateway: &TestGateway) -> TcpStream {
+    let mut socket = raw(
+        gateway,
+        b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    )
+    .await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    socket.write_all(b"GET /hea").await.unwrap();
+    socket
+}
+
 /// Everything until the connection is closed.
 async fn answer(mut socket: TcpStream) -> String {
     let mut bytes = Vec::new();
@@ -39,7 +52,9 @@ async fn answer(mut socket: TcpStream) -> String {
 
 #[tokio::test]
 async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
-    let upstream = Upstream::steps(Vec::new()).await;
+    let mut steps = vec![Step::Sleep(Duration::from_millis(500))];
+    steps.extend(json_body(200, "{}"));
+    let upstream = Upstream::steps(steps).await;
     let gateway = start(&upstream).await;
     let sockets = [
         raw(&gateway, b"").await,
@@ -47,6 +62,7 @@ async fn a_head_that_never_ends_closes_the_connection_after_10_seconds() {
         raw(&gateway, b"PRI * HTTP/2.0\r\n\r\nSM").await,
         raw(&gateway, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ").await,
         second_head(&gateway).await,
+        early_head(&gateway).await,
     ];
     let started = tokio::time::Instant::now();
     futures::future::join_all(sockets.map(answer)).await;

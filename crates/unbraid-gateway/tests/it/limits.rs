@@ -1,5 +1,7 @@
 //! Section 2: limits.
 
+mod bodies;
+
 use std::time::Duration;
 
 use unbraid_gateway::{BuildError, Gateway, GatewayBuilder};
@@ -7,7 +9,7 @@ use unbraid_gateway::{BuildError, Gateway, GatewayBuilder};
 use crate::{
     create::error_code,
     support::{
-        Step, Upstream, chunk, eventually, finish, request, send, sse, start_with, stream_of,
+        Step, Upstream, chunk, eventually, finish, request, send, sse, start, start_with, stream_of,
     },
 };
 
@@ -123,8 +125,12 @@ async fn more_choices_than_the_limit_are_refused_whatever_makes_them_several() {
         assert_eq!(error_code(response).await, "n_too_large");
     }
     assert!(upstream.seen().is_empty());
-    let post = gateway.post_to("/v1/completions", body(2, 100));
-    assert_eq!(send(post).await.status(), 200);
+    let post = gateway.post_to("/v1/completions", body(2, 1000));
+    let response = send(post).await;
+    assert_eq!(response.status(), 200);
+    let id = response.headers()["x-stream-id"].to_str().unwrap();
+    let status = gateway.status(id).await;
+    assert_eq!(status["choices"].as_array().unwrap().len(), 2000);
 }
 
 #[tokio::test]
@@ -164,6 +170,24 @@ async fn a_reader_that_returns_in_time_keeps_the_generation() {
     assert_eq!(upstream.closed(), 0);
     drop(view);
     eventually("it is orphaned", async || upstream.closed() == 1).await;
+}
+
+/// Nothing else happens in the stream while this reader is there.
+#[tokio::test]
+async fn a_short_visit_of_a_reader_keeps_the_generation_for_as_long_again() {
+    let upstream = silent().await;
+    let gateway = start(&upstream).await;
+    let post = gateway.post(request(1));
+    let response = send(post.header("x-stream-orphan-after", "1.5")).await;
+    let id = response.headers()["x-stream-id"].to_str().unwrap();
+    let path = format!("/v1/streams/{id}/events");
+    drop(response);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let left = tokio::time::Instant::now();
+    gateway.view(&path).await.until("\"a\"").await;
+    eventually("it is orphaned", async || upstream.closed() == 1).await;
+    let waited = left.elapsed();
+    assert!(waited >= Duration::from_millis(1500), "{waited:?}");
 }
 
 #[tokio::test]

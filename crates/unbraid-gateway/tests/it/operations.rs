@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{net::TcpStream, sync::Semaphore};
+use unbraid_log::internal::scripted::Engine;
 
 use crate::{
     create::error_code,
@@ -134,6 +135,34 @@ async fn generations_that_outlast_the_drain_are_sealed_as_producer_lost() {
 }
 
 #[tokio::test]
+async fn bodies_that_are_passed_through_are_cut_at_the_end_of_the_drain() {
+    let mut steps = vec![sse()];
+    for number in 0..1_000 {
+        steps.push(Step::Send(format!(
+            "data: {}\n\n",
+            chunk(0, &format!("{number} "))
+        )));
+        steps.push(Step::Sleep(Duration::from_millis(20)));
+    }
+    let upstream = Upstream::steps(steps).await;
+    let drain = Duration::from_millis(300);
+    let mut gateway = start_with(&upstream, |builder| builder.drain_timeout(drain)).await;
+    let live = gateway
+        .post(request(1))
+        .header("x-stream-durability", "live");
+    let mut post = crate::support::Reader::new(send(live).await);
+    post.until("0 ").await;
+    gateway.drain();
+    while !post.is_over {
+        post.rest_or_cut().await;
+    }
+    assert!(post.has_failed, "the body was not complete");
+    // The upstream's answer goes on for 20 s.
+    assert!(!post.text.contains("\"500 \""), "{}", post.text.len());
+    gateway.finished().await;
+}
+
+#[tokio::test]
 async fn requests_that_outlast_the_drain_without_a_head_get_503() {
     let upstream = Upstream::steps(vec![Step::Hang]).await;
     let drain = Duration::from_millis(300);
@@ -260,11 +289,21 @@ async fn events_that_follow_each_other_soon_are_appended_together_if_the_gateway
     .await;
     // Longer than the answer, so that only its end appends, and shorter than the renewal of the lease.
     let linger = Duration::from_secs(3);
-    let gateway = start_with(&upstream, |builder| builder.linger(linger)).await;
+    let log = Engine::new(Duration::from_secs(30)).gateway();
+    let gateway = start_with(&upstream, |builder| builder.log(log).linger(linger)).await;
     let (_, mut post) = gateway.create(1).await;
     assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
-    let appends = "unbraid_log_appends_total{backend=\"memory\",result=\"new\"}";
+    let appends = "unbraid_log_appends_total{backend=\"other\",result=\"new\"}";
     assert_eq!(gateway.metric(appends), 1.0);
+}
+
+#[tokio::test]
+async fn a_log_in_memory_delivers_at_once_although_the_gateway_lingers() {
+    let delta = format!("data: {}\n\n", chunk(0, "a"));
+    let upstream = Upstream::steps(vec![sse(), Step::Send(delta), Step::Hang]).await;
+    let gateway = start_with(&upstream, |builder| builder.linger(Duration::MAX)).await;
+    let (_, mut post) = gateway.create(1).await;
+    post.until("\"content\":\"a\"").await;
 }
 
 /// Sends a request over HTTP/2, and reads nothing of the response's body.

@@ -1,6 +1,7 @@
 //! Section 8: gateways that share a log. Any of them reads, resumes, cancels and erases any stream, and what happens to the
 //! log or to one of them costs no reader an event.
 
+mod cancels;
 mod claims;
 mod erase;
 mod failures;

@@ -13,28 +13,94 @@ use tokio::time::timeout;
 
 use crate::{
     api_error::ApiError,
-    limits::{BODY_TIMEOUT, READ_BUFFER_BYTES},
+    bodies::HeldBytes,
+    gateway::Gateway,
+    limits::{BODY_CHECK_BYTES, BODY_TIMEOUT, READ_BUFFER_BYTES},
 };
 
-/// Reads a body of at most `max` bytes. One that declares to be longer is not read at all.
+/// Reads a body of at most `max` bytes, which is small. One that declares to be longer is not read at all.
 pub(crate) async fn read_body(
     body: Body,
     headers: &HeaderMap,
     max: usize,
 ) -> Result<Bytes, ApiError> {
+    declared_length(headers, max)?;
+    read(body, max, |_| Ok(())).await
+}
+
+/// Reads the body of a request for the upstream. Its bytes count toward the memory of the gateway while it is read, and until
+/// what is returned is dropped: twice, because it is put together from its parts, and then parsed into a copy.
+pub(crate) async fn read_counted(
+    gateway: &Gateway,
+    body: Body,
+    headers: &HeaderMap,
+) -> Result<(Bytes, HeldBytes), ApiError> {
+    let max = gateway.inner.options.max_body;
+    let declared = declared_length(headers, max)?;
+    // A short body is checked against other bodies only: the check against streams adds up all of them. It follows if the answer
+    // is to be kept.
+    if declared >= BODY_CHECK_BYTES && !gateway.has_memory_for(declared.saturating_mul(2)) {
+        return Err(ApiError::OUT_OF_MEMORY);
+    }
+    let mut held = gateway.inner.bodies.hold(0);
+    let mut unchecked = 0;
+    let count = |length: usize| {
+        held.add(2 * length);
+        unchecked += length;
+        let fits = if unchecked < BODY_CHECK_BYTES {
+            gateway.has_memory_for_bodies(0)
+        } else {
+            unchecked = 0;
+            gateway.has_memory_for(0)
+        };
+        fits.then_some(()).ok_or(ApiError::OUT_OF_MEMORY)
+    };
+    let body = read(body, max, count).await?;
+    Ok((body, held))
+}
+
+/// The length that a body declares to have, or 0.
+fn declared_length(headers: &HeaderMap, max: usize) -> Result<usize, ApiError> {
     let declared = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|value| value.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > max as u64) {
+    let length = usize::try_from(declared.unwrap_or(0)).unwrap_or(usize::MAX);
+    if length > max {
         return Err(ApiError::REQUEST_TOO_LARGE);
     }
-    match timeout(BODY_TIMEOUT, Limited::new(body, max).collect()).await {
-        Ok(Ok(collected)) => Ok(detached(collected.to_bytes())),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::REQUEST_TOO_LARGE),
-        Ok(Err(_)) => Err(ApiError::BODY_CUT),
-        Err(_elapsed) => Err(ApiError::REQUEST_TIMEOUT),
+    Ok(length)
+}
+
+async fn read(
+    body: Body,
+    max: usize,
+    count: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
+    let read = timeout(BODY_TIMEOUT, collect(Limited::new(body, max), count)).await;
+    read.unwrap_or(Err(ApiError::REQUEST_TIMEOUT)).map(detached)
+}
+
+/// The bytes of a body, whose parts are counted as they arrive.
+async fn collect(
+    mut body: Limited<Body>,
+    mut count: impl FnMut(usize) -> Result<(), ApiError>,
+) -> Result<Bytes, ApiError> {
+    let mut parts = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+            true => ApiError::REQUEST_TOO_LARGE,
+            false => ApiError::BODY_CUT,
+        })?;
+        if let Ok(part) = frame.into_data() {
+            count(part.len())?;
+            parts.push(part);
+        }
     }
+    Ok(match parts.len() {
+        0 | 1 => parts.pop().unwrap_or_default(),
+        _ => parts.concat().into(),
+    })
 }
 
 /// A short body in memory of its own: it is a part of the connection's buffer, all of which it would keep for as long as a

@@ -12,13 +12,20 @@ use crate::{gateway::Gateway, streams::Streams};
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A claim, which is renewed like a lease: a gateway that dies before its stream is open keeps the key no longer than that.
+/// With a longer lease the claim would end between two renewals: a log keeps one that is not repeated for its `claim_pending`,
+/// 15 minutes unless set.
+const MAX_LEASE: Duration = Duration::from_secs(60);
+
+/// The longest time between two renewals. A server that has lost its claims gets them again within this time, and then other
+/// gateways may claim them: they wait longer after an outage.
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A claim, which is renewed like a lease: a gateway that dies before its stream is open keeps the key no longer than that, or
+/// than its log keeps a claim that is not repeated.
 pub(super) struct HeldClaim {
     store: Arc<dyn LogStore>,
     streams: Streams,
     lease: Duration,
-    /// A log in this process ends with the claim's holder.
-    needs_renewal: bool,
     key: ClaimKey,
     id: StreamId,
     /// When the last claim that succeeded was begun. The log counts from a later moment.
@@ -36,8 +43,7 @@ impl HeldClaim {
         Self {
             store: Arc::clone(&inner.store),
             streams: inner.streams.clone(),
-            lease: inner.options.lease,
-            needs_renewal: gateway.memory().is_none(),
+            lease: inner.options.lease.min(MAX_LEASE),
             key,
             id,
             claimed_at,
@@ -59,7 +65,7 @@ impl HeldClaim {
     ///
     /// [`LogError::Unavailable`] if the log does not answer.
     pub(super) async fn confirm(&mut self) -> Result<Result<(), Lost>, LogError> {
-        if !self.needs_renewal || self.claimed_at.elapsed() < self.lease / 2 {
+        if self.claimed_at.elapsed() < self.lease / 2 {
             return Ok(Ok(()));
         }
         let mut attempt = 1;
@@ -72,13 +78,31 @@ impl HeldClaim {
         }
     }
 
+    /// The same before the answer of the provider becomes a stream, which can begin without the log: others get the key only
+    /// after a lease. Once a lease has passed, only the log knows who holds it, and this waits for it, at most until a second
+    /// one has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Unavailable`] if the log does not answer.
+    pub(super) async fn confirm_for_stream(&mut self) -> Result<Result<(), Lost>, LogError> {
+        loop {
+            let since = match self.confirm().await {
+                Ok(confirmed) => return Ok(confirmed),
+                Err(error) if self.claimed_at.elapsed() >= 2 * self.lease => return Err(error),
+                Err(_) => self.claimed_at.elapsed(),
+            };
+            if since < self.lease {
+                return Ok(Ok(()));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
     /// Does some work, and holds the claim meanwhile. The work is dropped once another request holds it.
     pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Lost> {
         let mut work = std::pin::pin!(work);
-        if !self.needs_renewal {
-            return Ok(work.await);
-        }
-        let every = (self.lease / 3).max(Duration::from_millis(1));
+        let every = self.renewal_interval();
         let mut renewals = interval_at(Instant::now() + every, every);
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -105,13 +129,51 @@ impl HeldClaim {
                 if let Ok(Err(Lost)) = self.renew().await {
                     return;
                 }
-                sleep((self.lease / 3).max(Duration::from_millis(1))).await;
+                sleep(self.renewal_interval()).await;
             }
         });
+    }
+
+    /// The time between two renewals.
+    fn renewal_interval(&self) -> Duration {
+        let third = self.lease / 3;
+        third.clamp(Duration::from_millis(1), MAX_INTERVAL)
     }
 
     /// Whether this gateway produces the stream, and the log does not have all of it.
     fn is_unwritten(&self) -> bool {
         self.streams.is_degraded(&self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `first_byte_timeout` ends with the head; reading the whole body may take longer.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_in_memory_is_held_for_longer_than_the_first_byte_may_take() {
+        let hour = Duration::from_secs(3600);
+        for lease in [Duration::from_secs(15), 2 * hour] {
+            let builder = Gateway::builder("http://127.0.0.1:9/v1").lease(lease);
+            let builder = builder.first_byte_timeout(Duration::from_secs(30));
+            let gateway = builder.build().unwrap();
+            let store = Arc::clone(&gateway.inner.store);
+            let key = ClaimKey::new("alice", "/v1/completions", "k", [7; 32]);
+            let [id, other] = [(); 2].map(|()| StreamId::random().unwrap());
+            assert_eq!(store.claim(&key, &id).await, Ok(Claim::Acquired));
+            let expected = Claim::Held {
+                id: id.clone(),
+                fingerprint: [7; 32],
+            };
+            let mut held = HeldClaim::new(&gateway, key.clone(), id, Instant::now());
+            let work = async {
+                for _ in 0..60 {
+                    sleep(hour / 60).await;
+                    assert_eq!(store.claim(&key, &other).await, Ok(expected.clone()));
+                }
+            };
+            assert_eq!(held.during(work).await, Ok(()));
+        }
     }
 }

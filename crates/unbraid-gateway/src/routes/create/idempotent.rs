@@ -26,8 +26,8 @@ use crate::{
 const RECHECK: Duration = Duration::from_millis(50);
 const MAX_RECHECK: Duration = Duration::from_millis(250);
 
-/// How long the first reader's place is held for the client that opened the stream, so that it does not count as orphaned
-/// between its opening and its first reader.
+/// How long a place is held for the requests that wait for the one that opened the stream: if its client leaves, the stream does
+/// not count as orphaned before they are its readers.
 const ATTACH_TIME: Duration = Duration::from_secs(1);
 
 impl Create {
@@ -53,7 +53,18 @@ impl Create {
             let held = match claimed {
                 Claimed::Lost => continue,
                 Claimed::Answered(Outcome::Opened(headers), reader) => {
-                    return create.attach_first(id, headers, reader).await;
+                    let form = match create.form() {
+                        Form::Events(_) => Form::Events(None),
+                        form => form,
+                    };
+                    let attach = Opened {
+                        id,
+                        form,
+                        headers,
+                        replayed: false,
+                        reader,
+                    };
+                    return attach.answer(create).await;
                 }
                 Claimed::Answered(outcome, _) => return answer_of(outcome),
                 Claimed::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
@@ -61,8 +72,19 @@ impl Create {
                 }
                 Claimed::Held { id, .. } => id,
             };
-            if let Some(answer) = create.follow(held).await {
-                return answer;
+            match create.follow(&held).await {
+                Some(Followed::Stream) => {
+                    let attach = Opened {
+                        id: held,
+                        form: create.form(),
+                        headers: HeaderMap::new(),
+                        replayed: true,
+                        reader: None,
+                    };
+                    return attach.answer(create).await;
+                }
+                Some(Followed::Answer(answer)) => return answer,
+                None => {}
             }
             // The other request was refused meanwhile, or waits in another gateway.
             if Instant::now() >= deadline {
@@ -73,52 +95,61 @@ impl Create {
         }
     }
 
-    /// Attaches to the stream of an earlier request; `None` if there is none yet.
-    async fn follow(&self, id: StreamId) -> Option<Answer> {
-        match self.gateway.inner.pending.wait(&id).await {
-            Some(Outcome::Opened(_)) => Some(self.attach(id).await),
+    /// What the earlier request has become; `None` if that is not known yet.
+    async fn follow(&self, id: &StreamId) -> Option<Followed> {
+        match self.gateway.inner.pending.wait(id).await {
+            Some(Outcome::Opened(_)) => Some(Followed::Stream),
             Some(Outcome::Lost) => None,
-            Some(outcome) => Some(replay(outcome)),
+            Some(outcome) => Some(Followed::Answer(replay(outcome))),
             // The log may not have it yet.
-            None if self.gateway.inner.streams.local(&id).is_some() => Some(self.attach(id).await),
-            None => match self.gateway.inner.store.status(&id).await {
-                Ok(LogStatus::Running { .. } | LogStatus::Ended { .. }) => {
-                    Some(self.attach(id).await)
-                }
+            None if self.gateway.inner.streams.local(id).is_some() => Some(Followed::Stream),
+            None => match self.gateway.inner.store.status(id).await {
+                Ok(LogStatus::Running { .. } | LogStatus::Ended { .. }) => Some(Followed::Stream),
                 Ok(_) => None,
-                Err(error) => Some(Err(self.gateway.inner.views.failed(error))),
+                Err(error) => {
+                    let error = self.gateway.inner.views.failed(error);
+                    Some(Followed::Answer(Err(error)))
+                }
             },
         }
     }
+}
 
-    async fn attach(&self, id: StreamId) -> Answer {
-        let attach = Attach {
-            gateway: &self.gateway,
-            id,
-            form: self.form(),
-            headers: HeaderMap::new(),
-            replayed: true,
-            reader: None,
-        };
-        attach.answer().await
-    }
+/// What an earlier request with the same key has become.
+enum Followed {
+    /// A stream, to attach to.
+    Stream,
+    /// An answer that is not kept.
+    Answer(Answer),
+}
 
-    /// Attaches to the stream that this request has opened.
-    async fn attach_first(
-        &self,
-        id: StreamId,
-        headers: HeaderMap,
-        reader: Option<ReaderPermit>,
-    ) -> Answer {
-        let attach = Attach {
-            gateway: &self.gateway,
+/// A stream that this request or an earlier one has opened, and how the request attaches to it.
+struct Opened {
+    id: StreamId,
+    form: Form,
+    headers: HeaderMap,
+    replayed: bool,
+    reader: Option<ReaderPermit>,
+}
+
+impl Opened {
+    /// Attaches. The request is dropped before: a client that asked for JSON waits for the whole answer.
+    async fn answer(self, create: Arc<Create>) -> Answer {
+        let gateway = create.gateway.clone();
+        drop(create);
+        let Self {
             id,
-            form: match self.form() {
-                Form::Events(_) => Form::Events(None),
-                form => form,
-            },
+            form,
             headers,
-            replayed: false,
+            replayed,
+            reader,
+        } = self;
+        let attach = Attach {
+            gateway: &gateway,
+            id,
+            form,
+            headers,
+            replayed,
             reader,
         };
         attach.answer().await
@@ -146,6 +177,7 @@ enum Claimed {
 impl Leader {
     async fn run(self) -> Claimed {
         let gateway = &self.create.gateway;
+        gateway.inner.views.wait_for_claims().await;
         // The request is entered before its claim can be found by another.
         let pending = gateway.inner.pending.enter(&self.id);
         let begun = Instant::now();
@@ -179,21 +211,25 @@ impl Leader {
             Ok(Ok((outcome, reader))) => (outcome, reader),
             Ok(Err(Lost)) => {
                 tracing::warn!(id = %self.id, "another gateway has taken over a request: this one was silent for a lease");
-                pending.finish(Outcome::Lost);
+                let _has_waiters = pending.finish(Outcome::Lost);
                 return Claimed::Lost;
             }
             Err(error) => (Outcome::Failed(error), None),
         };
-        if !matches!(outcome, Outcome::Opened(_)) {
-            // Before the result is known, so that a client that tries again finds the key free.
+        // Before the result is known, so that the stream is not orphaned in between.
+        let mut second = None;
+        if matches!(outcome, Outcome::Opened(_)) {
+            second = gateway.inner.streams.connect(&self.id).ok();
+        } else {
+            // So that a client that tries again finds the key free.
             release(Arc::clone(&gateway.inner.store), self.claim, self.id).await;
-        } else if let Ok(second) = gateway.inner.streams.connect(&self.id) {
+        }
+        if pending.finish(outcome.clone()) && second.is_some() {
             tokio::spawn(async move {
                 sleep(ATTACH_TIME).await;
                 drop(second);
             });
         }
-        pending.finish(outcome.clone());
         Claimed::Answered(outcome, reader)
     }
 
@@ -224,8 +260,11 @@ impl Leader {
                     return Ok(Ok((Outcome::Whole(whole), None)));
                 }
                 Launched::Stream { headers, started } => {
-                    // And before its answer becomes a stream. If the log is down now, the stream begins degraded.
-                    if let Ok(Err(Lost)) = held.confirm().await {
+                    // And before its answer becomes a stream.
+                    let confirmed = held.confirm_for_stream().await;
+                    if let Err(Lost) =
+                        confirmed.map_err(|error| gateway.inner.views.failed(error))?
+                    {
                         return Ok(Err(Lost));
                     }
                     let fan_out = started.is_fan_out();

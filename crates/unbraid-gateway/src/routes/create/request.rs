@@ -2,7 +2,7 @@
 
 mod prompts;
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
@@ -11,6 +11,7 @@ use unbraid_http::internal::seed_of;
 use self::prompts::Prompts;
 use crate::{
     api_error::ApiError,
+    bodies::HeldBytes,
     fields::Fields,
     limits::{MAX_MODEL_NAME, MAX_PROMPTS},
 };
@@ -18,7 +19,11 @@ use crate::{
 /// A request, with the raw text of its fields.
 pub(crate) struct CreateRequest {
     body: Bytes,
+    /// The memory of the body, its fields and its prompts.
+    held: HeldBytes,
     fields: Fields,
+    /// The body for any one choice, if all have the same.
+    single: OnceLock<Bytes>,
     is_stream: bool,
     n: Option<u32>,
     /// How many choices a server could take `n` for.
@@ -29,8 +34,8 @@ pub(crate) struct CreateRequest {
 }
 
 impl CreateRequest {
-    /// Only a request for `text` has prompts.
-    pub(crate) fn parse(body: Bytes, is_text: bool) -> Result<Self, ApiError> {
+    /// Only a request for `text` has prompts. The memory that is held is that of the body and of its fields.
+    pub(crate) fn parse(body: Bytes, mut held: HeldBytes, is_text: bool) -> Result<Self, ApiError> {
         let text = std::str::from_utf8(&body).map_err(|_| ApiError::INVALID_JSON)?;
         let fields: Fields = serde_json::from_str(text).map_err(|_| ApiError::INVALID_JSON)?;
         let is_stream = fields.get("stream").is_some_and(|raw| raw == "true");
@@ -46,9 +51,12 @@ impl CreateRequest {
             Some(Prompts::TooMany) => return Err(ApiError::N_TOO_LARGE),
             None => Vec::new(),
         };
+        held.add(prompts.iter().map(|prompt| prompt.get().len()).sum());
         Ok(Self {
             body,
+            held,
             fields,
+            single: OnceLock::new(),
             is_stream,
             n: n.filter(is_whole).map(|n| n as u32),
             most: n.map_or(0, |n| n.ceil() as u32),
@@ -72,8 +80,7 @@ impl CreateRequest {
 
     /// Checks the number of choices: `n`, and its product with the number of prompts.
     pub(crate) fn check_choices(&self, max_n: u32) -> Result<(), ApiError> {
-        let max_choices = max_n.max(u32::try_from(MAX_PROMPTS).unwrap_or(u32::MAX));
-        let is_allowed = self.most <= max_n && self.choices() <= max_choices;
+        let is_allowed = self.most <= max_n && self.choices() <= max_choices(max_n);
         is_allowed.then_some(()).ok_or(ApiError::N_TOO_LARGE)
     }
 
@@ -118,11 +125,23 @@ impl CreateRequest {
         if self.is_stream {
             return self.body.clone();
         }
-        self.fields.encode(&self.stream_fields(), &[]).into()
+        let body = self.fields.encode(&self.stream_fields(), &[]);
+        self.held.memory().count(body)
     }
 
-    /// The body for one choice, as a stream: without `n`, with another seed, and with its prompt.
-    pub(crate) fn single_body(&self, index: u32) -> Bytes {
+    /// The body for one choice, as a stream: without `n`, with another seed, and with its prompt. It may wait for memory.
+    pub(crate) async fn single_body(&self, index: u32) -> Bytes {
+        let memory = self.held.memory();
+        let has_seed = matches!(self.fields.value("seed"), Some(Value::Number(_)));
+        if has_seed || self.prompts.len() > 1 {
+            let copy = || self.encode_single(index);
+            return memory.copy_when_room(self.body.len(), copy).await;
+        }
+        let encode = || memory.count(self.encode_single(index));
+        self.single.get_or_init(encode).clone()
+    }
+
+    fn encode_single(&self, index: u32) -> String {
         let mut changed = self.stream_fields();
         if let Some(Value::Number(seed)) = self.fields.value("seed") {
             let own = seed_of(&seed, index);
@@ -134,7 +153,7 @@ impl CreateRequest {
         if let Some(prompt) = self.prompts.get((index / n) as usize) {
             changed.push(("prompt", prompt.get().into()));
         }
-        self.fields.encode(&changed, &["n"]).into()
+        self.fields.encode(&changed, &["n"])
     }
 
     fn stream_fields(&self) -> Vec<(&'static str, Cow<'_, str>)> {
@@ -151,6 +170,11 @@ impl CreateRequest {
         }
         changed
     }
+}
+
+/// The most choices that one answer may have.
+pub(crate) fn max_choices(max_n: u32) -> u32 {
+    max_n.max(u32::try_from(MAX_PROMPTS).unwrap_or(u32::MAX))
 }
 
 /// A number, or one in quotes, which servers that coerce values accept as well (E10).
@@ -177,9 +201,14 @@ impl fmt::Debug for CreateRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bodies::BodyMemory;
 
     fn parse(body: &'static str) -> CreateRequest {
-        CreateRequest::parse(Bytes::from_static(body.as_bytes()), true).unwrap()
+        try_parse(Bytes::from_static(body.as_bytes()), true).unwrap()
+    }
+
+    fn try_parse(body: Bytes, is_text: bool) -> Result<CreateRequest, ApiError> {
+        CreateRequest::parse(body, BodyMemory::new(1 << 30).hold(0), is_text)
     }
 
     #[test]
@@ -192,7 +221,7 @@ mod tests {
             b"{\"a\":\"\xff\"}",
             b"{} {}",
         ] {
-            let error = CreateRequest::parse(Bytes::from_static(body), false).unwrap_err();
+            let error = try_parse(Bytes::from_static(body), false).unwrap_err();
             assert_eq!(error, ApiError::INVALID_JSON);
         }
     }
@@ -225,7 +254,7 @@ mod tests {
             ("\"inf\"", false),
         ] {
             let body = format!("{{\"n\":{n}}}");
-            let request = CreateRequest::parse(body.into(), false).unwrap();
+            let request = try_parse(body.into(), false).unwrap();
             assert_eq!(request.check_choices(128).is_ok(), is_allowed, "{n}");
         }
         assert!(!parse(r#"{"stream":"true"}"#).is_stream());
@@ -237,17 +266,38 @@ mod tests {
             r#"{"n":2,"seed":5,"x":1.10e5,"big":123456789012345678901,"stream":true,"prompt":["a","b"]}"#,
         );
         assert_eq!(request.choices(), 4);
-        let body = request.single_body(3);
         assert_eq!(
-            std::str::from_utf8(&body).unwrap(),
+            request.encode_single(3),
             r#"{"seed":8,"x":1.10e5,"big":123456789012345678901,"stream":true,"prompt":"b"}"#
         );
         assert_eq!(request.whole_body(), request.body());
         let request = parse(r#"{"n":2,"seed":18446744073709551610,"stream":true}"#);
-        let body = request.single_body(1);
-        assert_eq!(&body[..], br#"{"seed":18446744073709551611,"stream":true}"#);
+        let body = request.encode_single(1);
+        assert_eq!(body, r#"{"seed":18446744073709551611,"stream":true}"#);
         assert_eq!(parse(r#"{"prompt":[1,2]}"#).prompts(), 0);
         assert_eq!(parse(r#"{"prompt":[[1],[2]]}"#).prompts(), 2);
+    }
+
+    #[tokio::test]
+    async fn choices_share_one_body_unless_theirs_differ_and_all_count() {
+        for (body, is_shared) in [
+            (r#"{"n":2,"prompt":["a"]}"#, true),
+            (r#"{"n":2,"seed":null}"#, true),
+            (r#"{"n":2,"seed":1}"#, false),
+            (r#"{"prompt":["a","b"]}"#, false),
+        ] {
+            let memory = BodyMemory::new(1 << 30);
+            let body = Bytes::from_static(body.as_bytes());
+            let request = CreateRequest::parse(body, memory.hold(0), true).unwrap();
+            let before = memory.bytes();
+            let bodies = [request.single_body(0).await, request.single_body(1).await];
+            let lengths = bodies.each_ref().map(Bytes::len);
+            let counted = lengths[0] + if is_shared { 0 } else { lengths[1] };
+            assert_eq!(memory.bytes() - before, counted, "{request:?}");
+            assert_eq!(bodies[0] == bodies[1], is_shared);
+            drop((bodies, request));
+            assert_eq!(memory.bytes(), 0);
+        }
     }
 
     #[test]
@@ -255,7 +305,7 @@ mod tests {
         let check = |n: u32, prompts: usize, is_text, is_allowed| {
             let prompts = vec![r#""p""#; prompts].join(",");
             let body = format!(r#"{{"n":{n},"prompt":[{prompts}]}}"#);
-            let request = CreateRequest::parse(body.into(), is_text);
+            let request = try_parse(body.into(), is_text);
             let checked = request.and_then(|request| request.check_choices(128));
             assert_eq!(checked.is_ok(), is_allowed, "{n} {checked:?}");
         };
@@ -272,7 +322,7 @@ mod tests {
     fn a_model_of_unusual_length_is_not_kept() {
         let model = |length: usize| {
             let body = format!(r#"{{"model":"{}"}}"#, "m".repeat(length));
-            let request = CreateRequest::parse(body.into(), false).unwrap();
+            let request = try_parse(body.into(), false).unwrap();
             assert_eq!(request.model().len(), length);
             request.model_field()
         };

@@ -7,12 +7,13 @@ use super::{Create, Passed, is_auto};
 use crate::{
     api_error::ApiError,
     config::FanOut,
-    fan_out::{self, WholeAnswer},
+    fan_out::{self, BufferedAnswer, WholeAnswer},
     generation::{PartSource, Started, StartedPart},
     routes::{
         Answer,
         forward::{pass, pass_holding},
     },
+    streams::StreamPermit,
     upstream::{self, Outgoing},
 };
 
@@ -49,24 +50,20 @@ impl Create {
     /// The upstream's own answer, byte for byte. If the provider refuses or ignores `n`, the missing choices are requested one
     /// by one, and the answer is the aggregate.
     pub(super) async fn answer_whole(mut self) -> Answer {
-        let answer = self.send_unchanged().await?;
         if !is_auto(&self.launch) {
-            return Ok(pass(answer));
+            return Ok(pass(self.send_unchanged().await?));
         }
-        let whole = WholeAnswer::of(answer).buffered().await?;
         let prompts = self.launch.request.prompts();
         if prompts > 1 {
-            // One choice for each prompt: their indices are not those that they would have with `n`.
-            if whole.status.is_success() && fan_out::count_choices(&whole.body) == Some(prompts) {
-                self.launch.models.insert(self.launch.request.model());
-            }
-            return Ok(whole.into_response());
+            return self.answer_prompts(prompts).await;
         }
+        // Before anything is sent: an answer that was paid for must not end as 429 or 503 because it has to be completed.
+        let permit = self.reserve_kept().await?;
+        let whole = self.send_whole().await?;
         if !whole.status.is_success() {
             if !fan_out::is_refusal_of_n(&whole) {
                 return Ok(whole.into_response());
             }
-            let permit = self.reserve_kept().await?;
             self.launch.fan_out = FanOut::Always;
             let launched = self.launch.send_refused().await?;
             return self.keep_launched(permit, launched).await;
@@ -77,13 +74,28 @@ impl Create {
         };
         match stream {
             None => Ok(whole.into_response()),
-            Some(stream) => self.complete(whole.headers, stream).await,
+            Some(stream) => self.complete(permit, whole.headers, stream).await,
         }
     }
 
+    /// The upstream's own answer to a list of prompts. It is not completed: with one choice for each prompt, their indices are not
+    /// those that they would have with `n`.
+    async fn answer_prompts(self, prompts: usize) -> Answer {
+        let whole = self.send_whole().await?;
+        if whole.status.is_success() && fan_out::count_choices(&whole.body) == Some(prompts) {
+            self.launch.models.insert(self.launch.request.model());
+        }
+        Ok(whole.into_response())
+    }
+
+    async fn send_whole(&self) -> Result<BufferedAnswer, ApiError> {
+        WholeAnswer::of(self.send_unchanged().await?)
+            .buffered()
+            .await
+    }
+
     /// Requests the choices that a whole answer does not have.
-    async fn complete(self, headers: HeaderMap, stream: Bytes) -> Answer {
-        let permit = self.reserve_kept().await?;
+    async fn complete(self, permit: StreamPermit, headers: HeaderMap, stream: Bytes) -> Answer {
         let part = StartedPart {
             source: PartSource::Open(fan_out::one_read(stream)),
             choice: None,

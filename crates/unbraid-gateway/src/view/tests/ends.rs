@@ -129,7 +129,11 @@ fn a_choice_that_was_cancelled_before_it_appeared_has_its_chunk_and_done() {
         text.contains(r#""choices":[{"index":0,"delta":{},"finish_reason":"cancelled"}]"#),
         "{text}"
     );
+    assert!(text.starts_with("retry: 1000\nid: 2\ndata: {"), "{text}");
     assert!(text.ends_with("\n\nid: 3\ndata: [DONE]\n\n"), "{text}");
+    // A client that has read this chunk, and not the end, loses nothing.
+    let (resumed, has_ended) = script.read(choice(1), Start::After(Seq(2)));
+    assert!(has_ended && resumed.ends_with("\n\nid: 3\ndata: [DONE]\n\n"));
 }
 
 #[test]
@@ -210,7 +214,7 @@ fn a_choice_that_has_failed_keeps_its_end_when_the_stream_fails() {
         script.open(choice(0), Start::After(end)),
         Opened::Complete
     ));
-    let status = script.view.status();
+    let status = script.view.status(2048);
     assert_eq!(status.choices[0].seq, end);
     assert!(status.choices[1].seq > end);
 }
@@ -268,7 +272,7 @@ fn a_finish_reason_stays_if_the_producer_is_lost_before_the_end_of_its_choice() 
     check(&last(&script, Target::Combined), &error(3, "producer_lost"));
     let ends: Vec<_> = script
         .view
-        .status()
+        .status(2048)
         .choices
         .iter()
         .map(|choice| choice.end)

@@ -188,6 +188,42 @@ proptest! {
     }
 
     #[test]
+    fn every_cursor_that_waits_gets_the_rest(
+        (n, items) in (1..4_u32).prop_flat_map(|n| (Just(n), items(n))),
+        close in close(),
+        at in 0..24_usize,
+    ) {
+        let mut producer = Producer::new(n, items, close);
+        for _ in 0..at {
+            producer.step();
+        }
+        let mut readers = Vec::new();
+        for target in [Target::Combined, choice(0), choice(n - 1)] {
+            for cursor in (0..30).map(Seq) {
+                if let Opened::Events(mut reader) = producer.script.open(target, Start::After(cursor)) {
+                    let shown = drain(&mut reader).0;
+                    readers.push((target, cursor, reader, shown));
+                }
+            }
+        }
+        while producer.end.is_none() {
+            producer.step();
+        }
+        for (target, cursor, mut reader, mut shown) in readers {
+            let (text, has_ended) = drain(&mut reader);
+            shown += &text;
+            prop_assert!(has_ended);
+            let all = projection(&producer, target);
+            let terminal = all.last().unwrap().0;
+            // What a lost producer has shown beyond the log may have the number of the end.
+            let is_lost = all.last().unwrap().2["error"] == "producer_lost";
+            let is_past = cursor.0 > terminal || (is_lost && cursor.0 == terminal);
+            let rest = all.iter().filter(|(id, ..)| *id > cursor.0 || (*id == terminal && is_past));
+            prop_assert_eq!(parse(&shown), rest.cloned().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn the_core_reads_a_view_of_one_choice_as_that_choice(
         (n, items) in (1..4_u32).prop_flat_map(|n| (Just(n), items(n))),
         close in close(),

@@ -3,7 +3,10 @@
 use unbraid_log::{End, Event, Meta, Seq};
 
 use super::script::{Script, choice, data, drain, kept, two_choices};
-use crate::view::{Opened, Start, StreamView, Target, ViewError, ViewRequest};
+use crate::{
+    decoding::Decoding,
+    view::{Opened, Start, StreamView, Target, ViewError, ViewRequest},
+};
 
 #[test]
 fn retry_is_part_of_the_first_event_and_every_event_has_an_id() {
@@ -88,13 +91,52 @@ fn a_cursor_at_the_last_id_is_complete_and_a_higher_one_gets_only_the_terminal_e
     );
 }
 
+/// The producer of a shared log may have shown its readers more than the log has: after it is repaired, a reader elsewhere
+/// gets nothing twice.
+#[test]
+fn a_reader_that_waits_at_the_last_id_gets_nothing_more() {
+    let mut script = two_choices();
+    let mut of_choice = script.reader(choice(0), Start::After(Seq(4)));
+    let mut combined = script.reader(Target::Combined, Start::After(Seq(6)));
+    let mut failed = script.reader(choice(1), Start::After(Seq(5)));
+    for reader in [&mut of_choice, &mut combined, &mut failed] {
+        assert_eq!(drain(reader), (String::new(), false));
+    }
+    script.choice_end(0, End::Finished);
+    script.choice_end(1, End::Interrupted);
+    script.seal(End::Interrupted);
+    for reader in [&mut of_choice, &mut combined, &mut failed] {
+        assert_eq!(drain(reader), (String::new(), true));
+    }
+}
+
+/// It has read another event with this number, which the log does not have.
+#[test]
+fn a_reader_that_waits_for_a_lost_producer_gets_the_end() {
+    let script = two_choices();
+    let mut readers = [Target::Combined, choice(1)].map(|target| {
+        let mut reader = script.reader(target, Start::After(Seq(4)));
+        assert_eq!(drain(&mut reader), (String::new(), false));
+        reader
+    });
+    script.seal(End::ProducerLost);
+    for reader in &mut readers {
+        let (text, has_ended) = drain(reader);
+        assert!(
+            has_ended && text.contains("id: 4\ndata: {\"error\"") && text.contains("producer_lost"),
+            "{text}"
+        );
+    }
+}
+
 /// resumable-stream 44, 42 and 45: a late resume needs neither the producer nor a handshake with it.
 #[test]
 fn an_ended_stream_is_read_from_every_cursor_without_its_producer() {
     let mut script = two_choices();
     script.choice_end(0, End::Finished);
     script.seal(End::ProducerLost);
-    let view = StreamView::new(script.view.journal().clone(), script.view.meta().clone());
+    let (journal, meta) = (script.view.journal().clone(), script.view.meta().clone());
+    let view = StreamView::new(journal, meta, Decoding::default());
     drop(script);
     for after in 0..4 {
         let request = ViewRequest::of_post(Some(Seq(after)));
@@ -259,7 +301,7 @@ fn names_and_data_that_is_not_a_chunk_pass_through_the_combined_view() {
 fn the_status_lists_all_requested_choices() {
     let mut script = two_choices();
     script.choice_end(1, End::Cancelled);
-    let status = script.view.status();
+    let status = script.view.status(2048);
     assert_eq!((status.seq, status.end), (Seq(4), None));
     let choices: Vec<_> = status
         .choices
@@ -269,11 +311,13 @@ fn the_status_lists_all_requested_choices() {
     assert_eq!(choices, [(0, 3, None), (1, 4, Some(End::Cancelled))]);
     script.choice_end(0, End::Finished);
     script.seal(End::Finished);
-    let status = script.view.status();
+    let status = script.view.status(2048);
     assert_eq!(status.seq, Seq(6), "the end has a number, too");
     assert_eq!(status.choices[0].finish_reason.as_deref(), Some("stop"));
     assert_eq!(status.end.map(|end| end.end), Some(End::Finished));
-    let empty = Script::new(3).view.status();
+    let listed = |n: u32, max: u32| Script::new(n).view.status(max).choices.len();
+    assert_eq!((listed(2048, 2048), listed(u32::MAX, 2048)), (2048, 2048));
+    let empty = Script::new(3).view.status(2048);
     assert!(
         empty.choices.len() == 3 && empty.choices.iter().all(|choice| choice.seq == Seq::START)
     );

@@ -8,7 +8,10 @@ use std::{
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Event, Journal, LogError, Meta, RecordBuilder, Seq, StreamEnd};
 
-use crate::view::{Opened, Part, Start, StreamView, Target, ViewReader, ViewRequest};
+use crate::{
+    decoding::Decoding,
+    view::{Opened, Part, Start, StreamView, Target, ViewReader, ViewRequest},
+};
 
 pub(super) struct Script {
     pub(super) view: Arc<StreamView>,
@@ -22,8 +25,12 @@ impl Script {
     }
 
     pub(super) fn of(meta: Meta) -> Self {
+        Self::decoded_by(&Decoding::default(), meta)
+    }
+
+    pub(super) fn decoded_by(decoding: &Decoding, meta: Meta) -> Self {
         Self {
-            view: StreamView::new(Journal::new(), Arc::new(meta)),
+            view: StreamView::new(Journal::new(), Arc::new(meta), decoding.clone()),
             builder: RecordBuilder::new(Seq(1)),
         }
     }
@@ -76,7 +83,14 @@ impl Script {
         })
     }
 
+    /// Ends the stream. How its choices have ended is known at once.
     pub(super) fn seal(&self, end: End) {
+        self.lose(end);
+        self.view.decode_ends();
+    }
+
+    /// Ends the stream, whose choices have yet to be decoded if the log does not have their ends.
+    pub(super) fn lose(&self, end: End) {
         assert!(self.view.journal().seal(StreamEnd::new(end)));
     }
 

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Json, Reader, Upstream, chunk, finish, json_body, request, send, start, stream_of,
+    Json, Reader, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
+    start_with, stream_of,
 };
 
 /// A provider that does not stream, and knows no `n`.
@@ -72,6 +73,33 @@ async fn a_whole_answer_that_is_an_error_is_the_error_of_its_choice() {
         .collect();
     ends.sort_unstable();
     assert_eq!(ends, [Some("finished"), Some("server_error")]);
+}
+
+/// It may have to be completed, which needs a place among the streams.
+#[tokio::test]
+async fn a_whole_answer_is_not_paid_for_without_a_place_for_its_completion() {
+    let upstream = Upstream::script(|_, ordinal| match ordinal {
+        0 => vec![sse(), Step::Hang],
+        _ => json_body(200, &whole("Hi")),
+    })
+    .await;
+    let gateway = start_with(&upstream, |builder| builder.max_streams(1)).await;
+    let (id, _post) = gateway.create(1).await;
+    let body = r#"{"model":"m","n":3}"#;
+    let refused = send(gateway.post(body)).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(upstream.seen().len(), 1, "it is not sent");
+    // Where nothing would be completed, no place is needed.
+    let native = gateway.post(body).header("x-stream-fan-out", "native");
+    for post in [native, gateway.post(r#"{"model":"m"}"#)] {
+        assert_eq!(send(post).await.status(), 200);
+    }
+    let cancel = format!("/v1/streams/{id}/cancel");
+    send(gateway.method("POST".parse().unwrap(), &cancel)).await;
+    eventually("the place is free", async || {
+        send(gateway.post(body)).await.status() != 429
+    })
+    .await;
 }
 
 /// The first of them is the answer, and it is not mixed with the others.

@@ -109,6 +109,63 @@ async fn a_gateway_that_slept_until_the_head_gives_its_answer_to_nobody() {
     assert!(first.1 && pair.upstream.seen().len() == 2);
 }
 
+/// A broker that was started again, and empty.
+#[tokio::test]
+async fn a_key_that_the_log_has_lost_is_not_given_to_another_request() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    // From then on, the other gateway knows that there may have been claims.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    pair.engine.empty();
+    pair.engine.lack_streams(LEASE * 2);
+    let second = post(&pair.b);
+    tokio::time::sleep(LEASE).await;
+    gate.add_permits(1);
+    let (id, replayed, text) = read(first.await.unwrap()).await;
+    assert!(!replayed && text.contains("answer 0"));
+    assert_eq!(read(second.await.unwrap()).await, (id, true, text));
+    assert_eq!(pair.upstream.seen().len(), 1);
+}
+
+/// It opens no stream of its own, because another gateway may have taken the key over.
+#[tokio::test]
+async fn a_gateway_without_the_log_for_a_lease_until_the_head_waits_for_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    pair.logs[0].set(Fault::Down);
+    let second = read(post(&pair.b).await.unwrap()).await;
+    gate.add_permits(1);
+    tokio::time::sleep(LEASE / 4).await;
+    assert!(!first.is_finished());
+    pair.logs[0].set(None);
+    let first = read(first.await.unwrap()).await;
+    assert_eq!((&first.0, &first.2), (&second.0, &second.2));
+    assert!(first.1 && pair.upstream.seen().len() == 2);
+}
+
+#[tokio::test]
+async fn a_gateway_that_does_not_get_the_log_back_answers_503() {
+    let gate = Arc::new(Semaphore::new(0));
+    let pair = pair(slow_first(&gate).await).await;
+    let first = post(&pair.a);
+    requests(&pair, 1).await;
+    pair.logs[0].set(Fault::Down);
+    let (id, _, text) = read(post(&pair.b).await.unwrap()).await;
+    gate.add_permits(1);
+    let first = first.await.unwrap();
+    assert_eq!(first.status(), 503);
+    assert_eq!(error_code(first).await, "log_unavailable");
+    eventually("the upstream is closed", async || pair.upstream.open() == 0).await;
+    // The key belongs to the other stream still.
+    pair.logs[0].set(None);
+    assert_eq!(read(post(&pair.a).await.unwrap()).await, (id, true, text));
+    assert_eq!(pair.upstream.seen().len(), 2);
+}
+
 #[tokio::test]
 async fn a_gateway_that_slept_after_its_claim_does_not_ask_the_provider() {
     let gate = Arc::new(Semaphore::new(1));
