@@ -1,6 +1,6 @@
 //! Finds the message of a log that contains an event.
 
-use unbraid_log::{LogError, Seq, StreamId};
+use unbraid_log::{LogError, LogStatus, Seq, StreamId};
 
 use crate::{
     entry::{Content, Entry},
@@ -69,8 +69,7 @@ impl Inner {
         while low < high {
             // Each request has its own bound: a search of a long log, or one on a busy machine, takes longer than a call may.
             let Some(entry) = within(self.entry(id, middle)).await? else {
-                // They were erased in the meantime.
-                return Err(LogError::Expired);
+                return Err(self.why_nothing_was_found(id).await);
             };
             if entry.concerns(after) {
                 high = middle;
@@ -81,5 +80,14 @@ impl Inner {
             middle = low + high.saturating_sub(low) / 2;
         }
         Ok(found)
+    }
+
+    /// Why a log ends before a message that it had: it was erased in the meantime, or the server was emptied.
+    async fn why_nothing_was_found(&self, id: &StreamId) -> LogError {
+        match within(self.status(id)).await {
+            Ok(LogStatus::Expired { .. }) => LogError::Expired,
+            Ok(_) => LogError::unavailable("the server has lost what it had a moment ago"),
+            Err(error) => error,
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The server sends a copy of each stored message to a subject without storage (`republish`). A reader subscribes to it,
 //! and reads what it has missed from the stream: so a followed stream costs the server one subscription, and no consumer.
 
-use std::{cmp::Ordering, collections::VecDeque, sync::Arc, time::Duration};
+use std::{cmp::Ordering, collections::VecDeque, mem, sync::Arc, time::Duration};
 
 use async_nats::Subscriber;
 use futures::{
@@ -73,6 +73,8 @@ struct Reader {
     has_yielded: bool,
     /// Whether the stream was found once.
     was_found: bool,
+    /// Whether the next entry is the one that a search for the cursor has found.
+    is_located: bool,
     /// Live messages since the last pause.
     burst: usize,
     /// Messages that were replayed one by one since the reader was up to date.
@@ -102,6 +104,7 @@ pub(crate) fn read(
         entries: VecDeque::new(),
         has_yielded: false,
         was_found: false,
+        is_located: false,
         burst: 0,
         replayed: 0,
         batches: None,
@@ -175,7 +178,7 @@ impl Reader {
             }
             sleep(REPAIR_CHECK).await;
         };
-        self.was_found = true;
+        (self.was_found, self.is_located) = (true, located.first.is_some());
         self.position = located.before;
         self.phase = Phase::Follow;
         if let Some(entry) = located.first {
@@ -346,16 +349,28 @@ impl Reader {
         }
     }
 
+    /// Events are missing before this one. A server that was emptied uses the numbers of its messages again, so the place is
+    /// searched once more before that is an error.
+    fn skipped(&mut self, first: Seq, is_located: bool) -> Result<Option<Record>, LogError> {
+        if is_located {
+            return Err(LogError::Gap {
+                tail: self.cursor,
+                first,
+            });
+        }
+        self.entries.clear();
+        self.phase = Phase::Locate;
+        Ok(None)
+    }
+
     /// Returns the record of a message, if it has something for the caller.
     fn process(&mut self, entry: Entry) -> Result<Option<Record>, LogError> {
+        let is_located = mem::take(&mut self.is_located);
         let record = match entry.content {
             Content::Record(record) => record,
             Content::Erased => return Err(LogError::Expired),
             Content::Seal(seal) if seal.tail > self.cursor => {
-                return Err(LogError::Gap {
-                    tail: self.cursor,
-                    first: seal.tail.next(),
-                });
+                return self.skipped(seal.tail.next(), is_located);
             }
             Content::Seal(_) => {
                 self.phase = Phase::Ended;
@@ -367,10 +382,7 @@ impl Reader {
             return Ok(None);
         }
         if record.first() > self.cursor.next() {
-            return Err(LogError::Gap {
-                tail: self.cursor,
-                first: record.first(),
-            });
+            return self.skipped(record.first(), is_located);
         }
         let is_whole = record.first() == self.cursor.next() || !self.has_yielded;
         let record = if is_whole {

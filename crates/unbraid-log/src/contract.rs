@@ -175,6 +175,7 @@ checks! {
     faults::a_reader_resumes_after_the_engine_was_stopped,
     faults::the_producer_appends_again_everything_that_an_emptied_engine_has_lost,
     faults::a_late_reader_of_an_emptied_engine_reads_what_was_written_again,
+    faults::a_reader_that_is_behind_in_an_emptied_engine_loses_nothing,
     faults::a_seal_does_not_make_a_loss_final,
     faults::a_stream_that_is_lost_with_its_producer_ends_its_readers,
 }

@@ -108,6 +108,7 @@ checks! {
     a_reader_resumes_after_the_engine_was_stopped
     the_producer_appends_again_everything_that_an_emptied_engine_has_lost
     a_late_reader_of_an_emptied_engine_reads_what_was_written_again
+    a_reader_that_is_behind_in_an_emptied_engine_loses_nothing
     a_seal_does_not_make_a_loss_final
     a_stream_that_is_lost_with_its_producer_ends_its_readers
 }

@@ -139,6 +139,31 @@ pub(super) async fn a_late_reader_of_an_emptied_engine_reads_what_was_written_ag
     assert_eq!(reader.seq, 9);
 }
 
+/// What replaces the lost records has fewer of them, so a place between them is not that of the same event.
+pub(super) async fn a_reader_that_is_behind_in_an_emptied_engine_loses_nothing(
+    engine: &dyn Engine,
+) {
+    let mut stream = open(engine).await;
+    let other = engine.gateway().await;
+    for seq in 1..=20 {
+        stream.append(seq, seq).await;
+    }
+    let mut reader = Follower::new(&*other, &stream.id, 0);
+    reader.reach(3).await;
+    engine.empty().await;
+    let lost = append_until_answered(&mut stream, &record(21, 21)).await;
+    assert!(matches!(lost, Err(LogError::Gap { .. })), "{lost:?}");
+    for first in [1, 6, 11, 16] {
+        stream.append(first, first + 4).await;
+    }
+    stream.append(21, 21).await;
+    stream.seal(End::Finished).await;
+    while let Some(next) = reader.next().await {
+        follow(&mut reader, Some(next), &*other, &stream).await;
+    }
+    assert_eq!(reader.seq, 21);
+}
+
 /// Opens a reader again at its cursor after an error.
 async fn follow(
     reader: &mut Follower,
