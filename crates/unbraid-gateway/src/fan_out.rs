@@ -9,13 +9,11 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, header::CONTENT_ENCODING};
 use bytes::Bytes;
+use unbraid_http::internal::RefusedN;
 
 pub(crate) use self::dropped::DroppedChoices;
 pub(crate) use self::whole::{BufferedAnswer, WholeAnswer, as_stream, count_choices, one_read};
-use self::{
-    models::{SingleChoiceModels, refuses_n},
-    singles::send_singles,
-};
+use self::{models::SingleChoiceModels, singles::send_singles};
 use crate::{
     api_error::ApiError,
     config::FanOut,
@@ -81,19 +79,26 @@ impl Launch {
                 return Ok(Launched::Whole(whole));
             }
             let whole = whole.buffered().await?;
-            if is_refusal_of_n(&whole) {
-                return self.send_refused().await;
+            if let Some(refused) = self.refused_n(&whole) {
+                return self.send_refused(refused).await;
             }
             return Ok(Launched::Whole(whole.into()));
         }
         self.started(answer).await
     }
 
+    /// Whether a buffered answer refuses the request's `n`.
+    pub(crate) fn refused_n(&self, answer: &BufferedAnswer) -> Option<RefusedN> {
+        let body = String::from_utf8_lossy(&answer.body);
+        RefusedN::find(answer.status.as_u16(), &body, self.request.choices())
+    }
+
     /// Sends a request for each choice, because the provider has refused `n`. If that helps, the model is remembered.
-    pub(crate) async fn send_refused(&self) -> Result<Launched, ApiError> {
+    pub(crate) async fn send_refused(&self, refused: RefusedN) -> Result<Launched, ApiError> {
         let launched = send_singles(self).await?;
         // The value of `best_of` limits that of `n`, whatever the provider supports.
-        if matches!(launched, Launched::Stream { .. }) && !self.request.has_best_of() {
+        let is_single = !refused.permits_fewer && !self.request.has_best_of();
+        if matches!(launched, Launched::Stream { .. }) && is_single {
             self.models.insert(self.request.model());
         }
         Ok(launched)
@@ -160,13 +165,13 @@ impl Launch {
     /// The requests for the choices that the first answer does not have.
     pub(crate) fn singles(&self) -> Singles {
         let launch = self.clone();
-        let (models, request) = (Arc::clone(&self.models), Arc::clone(&self.request));
+        let (models, model) = (Arc::clone(&self.models), self.request.model().to_owned());
         let permits = singles::permits();
         Singles {
             n: self.request.choices(),
             prompts: self.request.prompts().max(1),
-            request: Box::new(move |choice| launch.single(choice, &permits)),
-            remember: Box::new(move || models.insert(request.model())),
+            request: Some(Box::new(move |choice| launch.single(choice, &permits))),
+            remember: Box::new(move || models.insert(&model)),
         }
     }
 
@@ -179,9 +184,4 @@ impl Launch {
             body,
         }
     }
-}
-
-/// Whether a buffered answer refuses `n`.
-pub(crate) fn is_refusal_of_n(answer: &BufferedAnswer) -> bool {
-    refuses_n(answer.status, &answer.body)
 }

@@ -146,8 +146,8 @@ impl Generation {
     async fn run(mut self: Box<Self>) {
         while self.end.is_none() && !self.has_read_all() {
             let wakeup = poll_fn(|cx| self.poll(cx)).await;
-            let lingers = self.clock.lingers() && self.keeper.may_linger();
-            let flushes = !lingers || !matches!(wakeup, Wakeup::Read);
+            let lingers = self.clock.lingers() && matches!(wakeup, Wakeup::Read);
+            let flushes = !lingers || !self.keeper.may_linger();
             self.handle(wakeup).await;
             if flushes && let Err(error) = self.keeper.flush().await {
                 self.log_failed(&error);

@@ -117,6 +117,11 @@ impl Upstream {
 
     /// Ends the requests that wait now, whose clients get a response before their connections are closed, and refuses all
     /// further ones.
+    /// How long a client waits for an answer to begin.
+    pub(crate) fn first_byte_timeout(&self) -> Duration {
+        self.first_byte_timeout
+    }
+
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }

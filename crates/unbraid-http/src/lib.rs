@@ -108,6 +108,7 @@ mod fan_out;
 mod host;
 pub mod limits;
 mod provider;
+mod refused_n;
 mod request;
 mod response;
 mod secrets;
@@ -137,7 +138,7 @@ pub mod internal {
         body::encoding, client::ClientBuilder, error::BuildError, error::HttpError, send,
         tls::Backend,
     };
-    pub use crate::{request::encode::seed_of, tls::SharedTls};
+    pub use crate::{refused_n::RefusedN, request::encode::seed_of, tls::SharedTls};
 
     /// Returns the HTTP client alone, for a caller that forwards requests as they are: the command's `replay --record-from`.
     pub fn http_client(builder: &ClientBuilder) -> Result<reqwest::Client, BuildError> {

@@ -51,34 +51,36 @@ impl Secrets {
         }
     }
 
-    /// Adds the query values, the user and the password of an address, and what may be a key in its path.
+    /// Adds the query values, the user and the password of an address that a caller has set, and what may be a key in its path.
     pub(crate) fn add_url(&mut self, url: &Url) {
+        self.add_url_without_path(url);
+        for segment in url.path().split('/') {
+            let decoded = percent_decoded(segment);
+            if may_be_key(&decoded) {
+                self.add(segment);
+                self.add(&decoded);
+            }
+        }
+    }
+
+    /// The same without the path. That of a request contains the name of a model, which must not be replaced.
+    pub(crate) fn add_url_without_path(&mut self, url: &Url) {
         // Azure's version is public, and its errors mention it.
         let values = url.query_pairs().filter(|(name, _)| name != "api-version");
         values.for_each(|(_, value)| self.add(&value));
-        let decoded = |text: &str| {
-            let decoded = DecodedText::new(text).percent_decoded();
-            decoded.map_or_else(|| text.to_owned(), |decoded| decoded.text())
-        };
         // The pairs above are decoded as those of a form, where `+` is a space. A server may repeat the raw text.
         for pair in url.query().unwrap_or_default().split('&') {
             if let Some((name, value)) = pair.split_once('=')
                 && name != "api-version"
             {
                 self.add(value);
-                self.add(&decoded(value));
-            }
-        }
-        for segment in url.path().split('/') {
-            let decoded = decoded(segment);
-            if may_be_key(&decoded) {
-                self.add(segment);
-                self.add(&decoded);
+                self.add(&percent_decoded(value));
             }
         }
         let (user, password) = (url.username(), url.password().unwrap_or_default());
         if !user.is_empty() || !password.is_empty() {
-            self.add_credentials(&format!("{}:{}", decoded(user), decoded(password)));
+            let (user, password) = (percent_decoded(user), percent_decoded(password));
+            self.add_credentials(&format!("{user}:{password}"));
         }
     }
 
@@ -138,6 +140,11 @@ impl Secrets {
             }
         }
     }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let decoded = DecodedText::new(text).percent_decoded();
+    decoded.map_or_else(|| text.to_owned(), |decoded| decoded.text())
 }
 
 fn unquoted(text: &str) -> &str {

@@ -5,7 +5,7 @@ mod head;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use self::error_body::ErrorBody;
+pub(crate) use self::error_body::ErrorBody;
 pub(crate) use self::head::Head;
 use crate::{host::host_and_port, limits::MAX_RETRY_AFTER, secrets::Secrets};
 
@@ -52,7 +52,7 @@ impl StatusError {
     pub(crate) fn new(head: &Head, body_head: &str, secrets: &Secrets, attempts: u32) -> Self {
         let mut secrets = secrets.clone();
         // The address of a caller's own client is known only from the response.
-        secrets.add_url(&head.url);
+        secrets.add_url_without_path(&head.url);
         let body_head = secrets.redact(body_head);
         let body = ErrorBody::parse(&body_head).redacted(&secrets);
         let address = format!("{}{}", host_and_port(&head.url), head.url.path());

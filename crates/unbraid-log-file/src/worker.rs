@@ -182,12 +182,13 @@ impl Worker {
         group: Vec<Job>,
     ) -> Result<Vec<Effect>, FileLogError> {
         let free = self.free();
+        let mut effects = Vec::with_capacity(group.len());
+        let group = self.renew_claims(group, &mut effects);
         if group.is_empty() && !self.is_sweep_due(database)? {
-            return Ok(Vec::new());
+            return Ok(effects);
         }
         let transaction = database.begin_write()?;
         let mut tables = Tables::open(&transaction)?;
-        let mut effects = Vec::with_capacity(group.len());
         if free > Space::Reserved {
             // Before anything is added: what moves is what was committed.
             self.book.arrivals.move_oldest(&mut tables)?;

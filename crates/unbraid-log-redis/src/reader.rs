@@ -6,7 +6,10 @@ use std::{collections::VecDeque, sync::Arc};
 
 use futures::stream::{BoxStream, StreamExt, unfold};
 use page::PageSize;
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::Instant,
+};
 use unbraid_log::{LogError, LogStatus, Record, Seq, StreamId};
 
 use crate::{
@@ -247,6 +250,7 @@ impl Reader {
 
     async fn catch_up(&mut self) -> Result<(), LogError> {
         let count = self.page.count();
+        let asked = Instant::now();
         let page = self.log.entries_after(&self.id, self.position, count);
         let page = match page.await {
             // A smaller page follows.
@@ -254,7 +258,7 @@ impl Reader {
             page => page?,
         };
         let is_last = page.len() < count;
-        self.page.fit(&page);
+        self.page.fit(&page, asked.elapsed());
         let position = page.last().map_or(self.position, |entry| entry.id);
         self.entries.extend(page);
         let has_ended = self

@@ -358,6 +358,11 @@ impl Decoder {
         self.emit_closing(sink, |reader, output| reader.flush(choice.0, output));
     }
 
+    /// Whether the dialect may hold something back.
+    pub(crate) fn may_hold_back(&self) -> bool {
+        matches!(self.dialect, DialectState::Other { .. })
+    }
+
     /// Emits what a dialect reports without a value; false if that is nothing.
     fn emit_closing(
         &mut self,

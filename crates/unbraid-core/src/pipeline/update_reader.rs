@@ -138,6 +138,13 @@ impl UpdateReader {
         self.decoder.flush(choice, &mut Updates(sink));
     }
 
+    /// Returns whether the dialect may hold something back until a later event, or the end. Chat and text completions hold nothing
+    /// back.
+    #[must_use]
+    pub fn may_hold_back(&self) -> bool {
+        self.decoder.may_hold_back()
+    }
+
     /// With `is_complete` unset, the connection was lost, so the answer may be incomplete.
     fn finish_as(
         &mut self,

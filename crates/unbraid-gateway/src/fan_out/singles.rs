@@ -4,7 +4,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use axum::http::{HeaderMap, header::CONTENT_ENCODING};
 use futures::{FutureExt, StreamExt, future::BoxFuture};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 use unbraid_core::{ChoiceIndex, ServerError, StreamError, TimedOut, Timeout, TransportError};
 
 use super::{
@@ -134,7 +134,9 @@ impl Launch {
         async move {
             // The permit is held until the body ends. The semaphore is never closed.
             let permit = permits.acquire_owned().await;
-            let body = launch.request.single_body(choice.0).await;
+            let body = launch.request.single_body(choice.0);
+            let body = timeout(launch.upstream.first_byte_timeout(), body).await;
+            let body = body.map_err(|_elapsed| Refusal::Gateway(ApiError::OUT_OF_MEMORY))?;
             // The body is dropped once it is sent: others may wait for its memory.
             let answer = launch.upstream.send(&launch.outgoing(body)).await;
             let answer = answer.map_err(Refusal::Gateway)?;

@@ -7,7 +7,7 @@ use super::{Generation, part::Part, tracker::Role};
 impl Generation {
     /// Requests the choices that the first body did not have, once it has ended with one.
     pub(super) fn request_missing(&mut self) {
-        let Some(first) = self.parts.first().filter(|_| self.singles.is_some()) else {
+        let (Some(first), Some(singles)) = (self.parts.first(), &mut self.singles) else {
             return;
         };
         if self.registration.is_counted() && !first.is_closed() {
@@ -20,6 +20,7 @@ impl Generation {
             .count();
         if seen > 1 {
             self.registration.set_fan_out(false);
+            singles.request = None;
         }
         if !first.is_closed() {
             return;
@@ -48,12 +49,12 @@ impl Generation {
         if gives_one_choice {
             (singles.remember)();
         }
-        if !is_single {
+        let Some(request) = singles.request.as_mut().filter(|_| is_single) else {
             return;
-        }
+        };
         self.is_fan_out = true;
         for choice in missing {
-            let source = (singles.request)(choice);
+            let source = request(choice);
             self.parts
                 .push(Part::new(source, Role::Single(choice), self.max_choices));
         }

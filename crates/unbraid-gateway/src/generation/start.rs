@@ -39,7 +39,8 @@ pub(crate) struct Singles {
     /// The number of prompts. Of several, an answer with one choice each only shows what the model gives: its choices have other
     /// indices than they would have with `n`, so nothing can be added to them.
     pub(crate) prompts: usize,
-    pub(crate) request: Box<dyn FnMut(ChoiceIndex) -> PartSource + Send>,
+    /// Requests a choice. `None` once none is missing: it keeps the body of the request.
+    pub(crate) request: Option<Box<dyn FnMut(ChoiceIndex) -> PartSource + Send>>,
     /// Called once it is known that the model gives one choice only.
     pub(crate) remember: Box<dyn FnOnce() + Send>,
 }

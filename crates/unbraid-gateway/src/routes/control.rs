@@ -28,6 +28,10 @@ use crate::{
 /// How long gateways that share a log have to read the end of a running stream before it is erased: their readers get it, too.
 const ERASE_GRACE: Duration = Duration::from_millis(250);
 
+/// For how long, and how often, a cancel is sent again whose client has its answer.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+const COMMAND_PAUSE: Duration = Duration::from_millis(250);
+
 /// `DELETE /v1/streams/{id}/choices/{i}`
 pub(super) async fn cancel_choice(
     State(gateway): State<Gateway>,
@@ -139,7 +143,8 @@ async fn request_cancel(
         return Ok(cancelled.ok().flatten());
     }
     // In a task of its own: a log that is slow gets the command after the deadline.
-    let sent = tokio::spawn(send_cancel(Arc::clone(&inner.store), id.clone(), choice));
+    let sent = send_until_stored(Arc::clone(&inner.store), id.clone(), choice, deadline);
+    let sent = tokio::spawn(sent);
     match timeout_at(deadline, sent).await {
         Ok(Ok(sent)) => sent.map_err(|error| inner.views.failed(error))?,
         Ok(Err(_panic)) => return Err(ApiError::INTERNAL),
@@ -148,13 +153,32 @@ async fn request_cancel(
     Ok(None)
 }
 
-async fn send_cancel(
+/// Sends a cancel. Until the deadline a failure is the client's answer. After it the client was told that the choice is being
+/// cancelled, so the attempts go on for a while.
+async fn send_until_stored(
     store: Arc<dyn LogStore>,
     id: StreamId,
     choice: Option<ChoiceIndex>,
+    deadline: Instant,
 ) -> Result<(), LogError> {
-    match store.status(&id).await? {
-        LogStatus::Running { .. } => store.send_command(&id, Command::Cancel(choice)).await,
+    loop {
+        let sent = send_cancel(&*store, &id, choice).await;
+        let now = Instant::now();
+        let is_temporary = matches!(&sent, Err(error) if error.is_temporary());
+        if !is_temporary || now < deadline || now > deadline + COMMAND_TIMEOUT {
+            return sent;
+        }
+        sleep(COMMAND_PAUSE).await;
+    }
+}
+
+async fn send_cancel(
+    store: &dyn LogStore,
+    id: &StreamId,
+    choice: Option<ChoiceIndex>,
+) -> Result<(), LogError> {
+    match store.status(id).await? {
+        LogStatus::Running { .. } => store.send_command(id, Command::Cancel(choice)).await,
         _ => Ok(()),
     }
 }

@@ -102,7 +102,9 @@ async fn status_object(
     found.view.find_ends().await;
     let view = Arc::clone(&found.view);
     let end = view.journal().end();
-    let has_own_end = matches!(&end, Some(Ok(end)) if end.end != End::ProducerLost);
+    let is_lost = matches!(&end, Some(Ok(end)) if end.end == End::ProducerLost);
+    // The end may have arrived in this moment.
+    let has_own_end = matches!(&end, Some(Ok(_))) && !is_lost && !view.lacks_reasons();
     let write = {
         let (gateway, id) = (gateway.clone(), id.clone());
         move || write_status(&gateway, &id, &found, running)

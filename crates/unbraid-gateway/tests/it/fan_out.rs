@@ -133,6 +133,27 @@ async fn auto_falls_back_if_the_provider_refuses_n_and_remembers_the_model() {
 }
 
 #[tokio::test]
+async fn a_model_that_allows_fewer_choices_is_asked_with_n_again() {
+    const TOO_MANY: &str = r#"{"error":{"message":"n must be less than or equal to 2"}}"#;
+    for is_stream in [true, false] {
+        let upstream = Upstream::script(|seen, ordinal| match seen.json()["n"].as_u64() {
+            Some(2) => stream_of(&[chunk(0, "a"), chunk(1, "b"), finish(0), finish(1)]),
+            Some(_) => json_body(400, TOO_MANY),
+            None => one_choice(seen, ordinal),
+        })
+        .await;
+        let gateway = start(&upstream).await;
+        let first = json!({"model": "m", "n": 3, "stream": is_stream}).to_string();
+        send(gateway.post(first)).await.bytes().await.unwrap();
+        assert_eq!(upstream.seen().len(), 4);
+        let fewer = json!({"model": "m", "n": 2, "stream": true}).to_string();
+        Reader::new(send(gateway.post(fewer)).await).rest().await;
+        assert_eq!(upstream.seen().len(), 5);
+        assert_eq!(upstream.seen()[4].json()["n"], 2);
+    }
+}
+
+#[tokio::test]
 async fn auto_completes_the_answer_if_the_provider_ignores_n() {
     let upstream = Upstream::script(one_choice).await;
     let gateway = start(&upstream).await;

@@ -5,11 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use unbraid::{Completions, Source, SourceHandle, SourceSet};
 
-use super::{
-    FanOut, SingleChoiceRequests, count_requests, first_response,
-    models::{permits_fewer, refuses_n},
+use super::{FanOut, SingleChoiceRequests, count_requests, first_response};
+use crate::{
+    error::HttpError, refused_n::RefusedN, request::Request, send::timeouts::with_deadline,
 };
-use crate::{error::HttpError, request::Request, send::timeouts::with_deadline};
 
 /// How long the missing requests wait after the first answer. A caller who needs no more, as with `first_finished(1)`, learns of its
 /// end at the same time, and cancels them within this pause: each of them would be billed.
@@ -31,10 +30,13 @@ impl FanOut {
         let config = self.sender.config_for(request);
         let outgoing = self.sender.outgoing(request)?;
         let response = match self.sender.send(&outgoing).await {
-            Err(HttpError::Status(status)) if refuses_n(&status) => {
+            Err(HttpError::Status(status)) => {
+                let Some(refused) = RefusedN::of_status(&status, n) else {
+                    return Err(HttpError::Status(status));
+                };
                 let completions = self.start_and_wait(request, n, deadline).await?;
                 // Not before: if the single requests fail as well, the refusal was not about `n`.
-                if !permits_fewer(&status, n) {
+                if !refused.permits_fewer {
                     self.single_choice_models.insert(request.model());
                 }
                 return Ok(completions);

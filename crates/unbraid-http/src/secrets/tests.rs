@@ -230,3 +230,16 @@ fn segments_of_the_path_that_resemble_keys_are_replaced() {
         check_path(&format!("https://host/{path}"), path, path);
     }
 }
+
+/// An address that was built from a base and the name of a model.
+#[test]
+fn the_path_of_a_request_is_not_replaced() {
+    let url = "https://user-name:password@host/v1beta/models/a1b2c3d4e5f6:generateContent?key=key-of-query";
+    let mut secrets = Secrets::default();
+    secrets.add_url_without_path(&Url::parse(url).unwrap());
+    let text = "a1b2c3d4e5f6 is unknown to user-name with key-of-query";
+    assert_eq!(
+        secrets.redact(text),
+        "a1b2c3d4e5f6 is unknown to [key] with [key]"
+    );
+}

@@ -10,18 +10,18 @@ use crate::secrets::Secrets;
 
 /// The fields of an error's body, independent of its format.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct ErrorBody {
-    pub(super) message: Option<String>,
+pub(crate) struct ErrorBody {
+    pub(crate) message: Option<String>,
     pub(super) kind: Option<String>,
     pub(super) code: Option<String>,
-    pub(super) param: Option<String>,
+    pub(crate) param: Option<String>,
     pub(super) request_id: Option<String>,
     /// How long the server asks to wait.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl ErrorBody {
-    pub(super) fn parse(body: &str) -> Self {
+    pub(crate) fn parse(body: &str) -> Self {
         let body = body.trim();
         let message = match serde_json::from_str::<Value>(body) {
             Ok(value) => return Self::from_json(value),
@@ -46,7 +46,8 @@ impl ErrorBody {
         let detail = detail.map(str::to_owned);
         let param = ["/error/param", "/param"]
             .iter()
-            .find_map(|pointer| value.pointer(pointer)?.as_str());
+            .find_map(|pointer| value.pointer(pointer)?.as_str())
+            .or_else(|| value.pointer("/detail/0/loc")?.as_array()?.last()?.as_str());
         let param = param.map(str::to_owned);
         let error = ServerError::new(&value.to_string(), 0);
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str);

@@ -79,6 +79,7 @@ impl Worker {
             Job::Claim { key, id, reply } => self.claim(tables, &key, &id, free, reply),
             Job::Release { key, id, reply } => {
                 claims::release(tables, key.name(), &id)?;
+                self.book.pending_claims.remove(key.name(), &id);
                 Ok(Effect::answer(reply, Ok(())))
             }
             // It does not reach a transaction.

@@ -12,7 +12,7 @@ use super::{Worker, apply::no_space};
 use crate::{
     FileLogError,
     clock::now,
-    job::{Effect, Reply},
+    job::{Effect, Job, Reply},
     space::Space,
     tables::Tables,
 };
@@ -39,6 +39,21 @@ impl PendingClaims {
         self.ends.insert((until, name.to_owned()));
     }
 
+    /// Whether this stream's request holds a claim.
+    fn is_held(&self, name: &str, id: &StreamId) -> bool {
+        let held = self.held.get(name);
+        held.is_some_and(|(until, holder)| holder == id && *until > now())
+    }
+
+    /// Its holder has released it.
+    pub(super) fn remove(&mut self, name: &str, id: &StreamId) {
+        if self.held.get(name).is_some_and(|(_, holder)| holder == id)
+            && let Some((until, _)) = self.held.remove(name)
+        {
+            self.ends.remove(&(until, name.to_owned()));
+        }
+    }
+
     /// Whether one of them has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ends.first().is_some_and(|(until, _)| *until <= now())
@@ -56,6 +71,24 @@ impl PendingClaims {
 }
 
 impl Worker {
+    /// Renews the claims in a group, and returns the other requests. A claim is renewed every second while its request waits, and
+    /// that changes nothing in the file, so no transaction is written for it.
+    pub(super) fn renew_claims(&mut self, group: Vec<Job>, effects: &mut Vec<Effect>) -> Vec<Job> {
+        let mut others = Vec::with_capacity(group.len());
+        for job in group {
+            match job {
+                Job::Claim { key, id, reply }
+                    if self.book.pending_claims.is_held(key.name(), &id) =>
+                {
+                    self.hold(&key, &id);
+                    effects.push(Effect::answer(reply, Ok(Claim::Acquired)));
+                }
+                other => others.push(other),
+            }
+        }
+        others
+    }
+
     pub(super) fn claim(
         &mut self,
         tables: &mut Tables<'_>,

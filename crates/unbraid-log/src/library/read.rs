@@ -143,8 +143,8 @@ pub(super) struct LogSource {
     frame: Vec<u8>,
     /// The choices whose finish reason was decoded.
     reasons: Vec<ChoiceIndex>,
-    /// Choices that were cut off, or have failed. They end with the next event, or after what a dialect has held back until the
-    /// end of the body.
+    /// Choices that were cut off, or have failed, in a dialect that holds something back. They end with the next event, or after
+    /// what was held back until the end of the body.
     cut: Vec<(ChoiceIndex, End)>,
     /// The first parts of a long event, together no longer than an event may be.
     parts: Vec<u8>,
@@ -209,7 +209,7 @@ impl LogSource {
             }
             // The end that follows says the same, and how: a reason in it would look like that of a complete answer.
             Event::Synthetic { .. } => self.parts.clear(),
-            Event::ChoiceEnd { choice, end, .. } if end == End::Interrupted || end.is_error() => {
+            Event::ChoiceEnd { choice, end, .. } if self.may_follow(end) => {
                 self.cut.push((choice, end));
             }
             Event::ChoiceEnd {
@@ -231,6 +231,11 @@ impl LogSource {
             }
         }
         Ok(())
+    }
+
+    /// Whether what a dialect has held back may still follow this end of a choice.
+    fn may_follow(&self, end: End) -> bool {
+        (end == End::Interrupted || end.is_error()) && self.decoder.may_hold_back()
     }
 
     fn end_cut(&mut self, accept: &mut dyn FnMut(SourceItem<'_>)) {

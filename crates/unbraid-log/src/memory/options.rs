@@ -28,7 +28,7 @@ pub struct MemoryOptions {
     /// of expired streams takes at most an eighth of it beside that.
     pub max_bytes: usize,
     /// How long a claim is kept whose stream is not opened, and which its holder does not repeat; at most a day. 15 minutes by
-    /// default. A gateway repeats a claim within 20 seconds, so it should be longer than that.
+    /// default. A gateway repeats a claim every second.
     pub claim_pending: Duration,
 }
 

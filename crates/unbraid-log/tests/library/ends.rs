@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::{SinkExt, StreamExt, stream};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use unbraid::{ChoiceEnd, Completions, StreamError};
 use unbraid_log::{
     End, EndError, Event, LogError, Meta, RecordBuilder, Recorder, Seq, StreamEnd, StreamId,
@@ -322,4 +322,27 @@ fn without_a_runtime_or_its_timers_the_handles_end_with_an_error() {
         .unwrap();
     let closed = runtime.block_on(async { completions(log, id).closed().await });
     assert_eq!(closed, Err(StreamError::NoTimeDriver));
+}
+
+/// F12: nothing has to arrive for a choice that has failed, however long the others take.
+#[tokio::test(start_paused = true)]
+async fn a_choice_that_failed_ends_while_the_others_are_silent() {
+    let mut recorded = Recorded::start(2).await;
+    let completions = recorded.read();
+    recorded.content(0, "a").await;
+    recorded.content(1, "b").await;
+    assert_eq!(first_deltas(&completions, 1, 1).await, "b");
+    let failed = completions.choice(1).await.unwrap();
+    let error = r#"{"index":1,"delta":{},"error":{"message":"overloaded"}}"#;
+    recorded
+        .write(&format!("data: {{\"choices\":[{error}]}}\n\n"))
+        .await;
+    let outcome = timeout(Duration::from_secs(1), failed.outcome()).await;
+    let end = outcome.expect("it has ended").end;
+    assert!(matches!(end, ChoiceEnd::ServerError(_)), "{end:?}");
+    recorded.content(0, "c").await;
+    recorded.finish(0).await;
+    recorded.write("data: [DONE]\n\n").await;
+    let other = completions.choice(0).await.unwrap();
+    assert_eq!(other.text().await.unwrap(), "ac");
 }

@@ -12,8 +12,7 @@ use crate::{gateway::Gateway, streams::Streams};
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// With a longer lease the claim would end between two renewals: a log keeps one that is not repeated for its `claim_pending`,
-/// 15 minutes unless set.
+/// With a longer lease a request that is cut off from the log would wait longer than a client does.
 const MAX_LEASE: Duration = Duration::from_secs(60);
 
 /// The longest time between two renewals. A server that has lost its claims gets them again within this time, and then other

@@ -61,11 +61,11 @@ impl Create {
         let permit = self.reserve_kept().await?;
         let whole = self.send_whole().await?;
         if !whole.status.is_success() {
-            if !fan_out::is_refusal_of_n(&whole) {
+            let Some(refused) = self.launch.refused_n(&whole) else {
                 return Ok(whole.into_response());
-            }
+            };
             self.launch.fan_out = FanOut::Always;
-            let launched = self.launch.send_refused().await?;
+            let launched = self.launch.send_refused(refused).await?;
             return self.keep_launched(permit, launched).await;
         }
         let stream = match fan_out::count_choices(&whole.body) {

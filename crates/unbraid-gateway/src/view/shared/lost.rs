@@ -1,4 +1,4 @@
-//! Streams that another gateway has sealed: their logs lack the ends of choices.
+//! Streams whose logs lack the ends of choices: another gateway has sealed them, or their own could not write more than the seal.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ impl StreamView {
     /// A gateway that dies may leave a thousand such streams at once, so they are decoded as whole messages are: beside the
     /// threads that pass on deltas, and outside of the lock.
     pub(crate) async fn find_ends(self: &Arc<Self>) {
-        if !self.track().lacks_reasons {
+        if !self.lacks_reasons() {
             return;
         }
         let find = || async {
@@ -24,6 +24,11 @@ impl StreamView {
             }
         };
         self.ends.get_or_init(find).await;
+    }
+
+    /// Whether the ends of choices still have to be found.
+    pub(crate) fn lacks_reasons(&self) -> bool {
+        self.track().lacks_reasons
     }
 
     /// Decodes the events to find the finish reasons of choices whose end is not in the log, on the thread of its caller. Who

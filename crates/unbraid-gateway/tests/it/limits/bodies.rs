@@ -13,7 +13,7 @@ use unbraid_log::internal::scripted::Engine;
 use super::silent;
 use crate::{
     create::error_code,
-    support::{Step, Upstream, eventually, send, soon, start_with},
+    support::{Reader, Step, Upstream, chunk, eventually, send, soon, sse, start_with},
 };
 
 const MIB: usize = 1024 * 1024;
@@ -78,6 +78,23 @@ async fn a_request_whose_answer_has_begun_takes_no_memory() {
         let post = gateway.post(whole).header("x-stream-durability", "replay");
         tokio::spawn(post.send());
         eventually("it was sent", async || upstream.seen().len() == sent).await;
+    }
+}
+
+/// Two choices say that the provider knows `n`: the request is not needed for others.
+#[tokio::test]
+async fn a_request_for_several_choices_takes_no_memory_once_two_have_begun() {
+    let events = [chunk(0, "a"), chunk(1, "b")].map(|event| format!("data: {event}\n\n"));
+    let upstream = Upstream::steps(vec![sse(), Step::Send(events.concat()), Step::Hang]).await;
+    let gateway = start_with(&upstream, |builder| limited(builder, false)).await;
+    let mut running = Vec::new();
+    for _ in 0..5 {
+        let several = json!({"model": "m", "stream": true, "n": 2, "user": "x".repeat(2 * MIB)});
+        let response = send(gateway.post(several.to_string())).await;
+        assert_eq!(response.status(), 200);
+        let mut reader = Reader::new(response);
+        reader.until(r#""b""#).await;
+        running.push(reader);
     }
 }
 

@@ -1,0 +1,160 @@
+//! Recognizes a provider's refusal of several choices.
+
+use crate::status::{ErrorBody, StatusError};
+
+/// A provider refuses `n`. If this guess is wrong, each of the single requests is refused for the actual reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedN {
+    /// Whether it refuses this `n` only, because it is above a maximum: `n must be less than or equal to 8`. A smaller `n` may be
+    /// accepted, so the model is not one that gives a single choice.
+    pub permits_fewer: bool,
+}
+
+impl RefusedN {
+    /// Recognizes the refusal in the answer to a request for `n` choices.
+    #[must_use]
+    pub fn find(status: u16, body: &str, n: u32) -> Option<Self> {
+        let body = ErrorBody::parse(body);
+        Self::of(status, body.param.as_deref(), body.message.as_deref(), n)
+    }
+
+    pub(crate) fn of_status(error: &StatusError, n: u32) -> Option<Self> {
+        Self::of(error.status(), error.param(), error.message(), n)
+    }
+
+    fn of(status: u16, param: Option<&str>, message: Option<&str>, n: u32) -> Option<Self> {
+        let is_refusal = matches!(status, 400 | 404 | 422 | 501) && is_about_n(param, message);
+        is_refusal.then(|| Self {
+            permits_fewer: message.is_some_and(|text| names_maximum(text, n)),
+        })
+    }
+}
+
+/// Where the error names a parameter, the message may quote other names: a schema with a property `n`.
+fn is_about_n(param: Option<&str>, message: Option<&str>) -> bool {
+    // LiteLLM sends the word `None` for a parameter that it does not know.
+    let is_named = |param: &&str| !matches!(*param, "" | "None" | "null" | "none");
+    let param = param.filter(is_named);
+    param.or(message).is_some_and(mentions_n)
+}
+
+/// Providers write ``Only `n=1` is supported``, `'n' : number must be at most 1`, `n_cmpl cannot be greater than ..`,
+/// `Multiple candidates is not enabled for this model`.
+fn mentions_n(message: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words = message.split(|c| !is_name(c));
+    words.any(|word| {
+        matches!(
+            word,
+            "n" | "n_cmpl"
+                | "num_choices"
+                | "best_of"
+                | "candidates"
+                | "candidateCount"
+                | "candidate_count"
+        )
+    })
+}
+
+/// Whether the message names a maximum that permits several choices: a number between 1 and `n`. The wording differs between
+/// providers. If this guess is wrong, the next request tries `n` once more.
+fn names_maximum(message: &str, n: u32) -> bool {
+    // The numbers in the name of a model, such as `gemini-2.5-flash`, are a part of a longer word.
+    let words = message.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.')));
+    let mut words = words.map(|word| word.trim_end_matches('.'));
+    words.any(|word| word.parse().is_ok_and(|max: u32| 1 < max && max < n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_mentions_n_as_a_word() {
+        for message in [
+            "Only `n=1` is supported by this model.",
+            "'n' : number must be at most 1",
+            "body.n: Input should be 1",
+            "n_cmpl cannot be greater than the number of slots",
+            "best_of must be 1",
+            "Multiple candidates is not enabled for this model",
+            "Invalid value at 'generation_config.candidate_count'",
+        ] {
+            assert!(mentions_n(message), "{message}");
+        }
+        for message in ["The model `nn` does not exist", "no route", ""] {
+            assert!(!mentions_n(message), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_maximum_of_several_choices_is_below_n() {
+        for message in [
+            "n must be less than or equal to 8",
+            "maximum value of n is 8",
+            "Invalid 'n': integer above maximum value. Expected a value <= 8, but got 9 instead.",
+            "n_cmpl cannot be greater than the number of slots (8)",
+            "candidateCount must be in [1, 8]",
+        ] {
+            assert!(names_maximum(message, 9), "{message}");
+        }
+        for message in [
+            "Only `n=1` is supported by this model.",
+            "'n' : number must be at most 1",
+            "n must be 1, not 9",
+            "Multiple candidates is not enabled for gemini-2.5-flash",
+            "",
+        ] {
+            assert!(!names_maximum(message, 9), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_parameter_that_an_error_names_decides() {
+        let message = Some("Invalid schema: property 'n' has no type.");
+        assert!(!is_about_n(Some("tools[0].function.parameters"), message));
+        assert!(is_about_n(Some("n"), Some("Too large.")));
+        for unknown in ["", "None", "null"] {
+            assert!(is_about_n(Some(unknown), Some("'n' must be 1")));
+        }
+        assert!(is_about_n(None, Some("'n' must be 1")));
+        assert!(!is_about_n(None, None));
+    }
+
+    #[track_caller]
+    fn check(status: u16, body: &str, permits_fewer: Option<bool>) {
+        let refused = permits_fewer.map(|permits_fewer| RefusedN { permits_fewer });
+        assert_eq!(RefusedN::find(status, body, 9), refused, "{body}");
+    }
+
+    #[test]
+    fn a_refusal_is_found_in_every_form_of_an_error() {
+        for body in [
+            r#"{"error":{"message":"no","param":"n"}}"#,
+            r#"{"error":{"message":"Only `n=1` is supported"}}"#,
+            r#"{"error":{"message":"Only n=1 is supported","type":"None","param":"None","code":"400"}}"#,
+            r#"{"detail":[{"loc":["body","n"],"msg":"Input should be 1"}]}"#,
+            r#"{"detail":"n must be 1"}"#,
+            r#"{"object":"error","message":"'n' : number must be at most 1"}"#,
+            r#"{"error":"best_of must be 1"}"#,
+            r#"[{"error":{"code":400,"message":"Multiple candidates is not enabled for this model"}}]"#,
+        ] {
+            check(400, body, Some(false));
+            check(422, body, Some(false));
+            check(401, body, None);
+        }
+        check(
+            400,
+            r#"{"error":{"message":"n must be at most 8"}}"#,
+            Some(true),
+        );
+        for body in [
+            r#"{"error":{"message":"The model `nn` does not exist"}}"#,
+            r#"{"error":{"message":"property 'n' has no type","param":"tools[0].function"}}"#,
+            r#"{"detail":[{"loc":["body","messages"],"msg":"n is no role"}]}"#,
+            "<html>",
+        ] {
+            check(400, body, None);
+        }
+    }
+}
