@@ -27,7 +27,7 @@ mod time;
 mod wire_event;
 
 pub(crate) use continuation::{Continuation, Place};
-pub(crate) use fault::{is_error, reported, says_error};
+pub(crate) use fault::{is_error, is_failure, reported, says_error};
 pub(crate) use identify::{identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
@@ -93,7 +93,7 @@ pub(crate) fn element<'a>(
                 }
             }
             "usage" => element.update.usage = usage_json(value),
-            "error" => element.update.error = value.has_content().then(|| value.to_json()),
+            "error" => element.update.error = is_failure(value).then(|| value.to_json()),
             key_name if value.is_null() || is_padding(key_name) => {}
             _ => put_field(&mut element.update.metadata, key.clone(), value.to_json()),
         }

@@ -151,7 +151,7 @@ mod tests {
         for body in [
             r#"{"error":{"message":"The model `nn` does not exist"}}"#,
             r#"{"error":{"message":"property 'n' has no type","param":"tools[0].function"}}"#,
-            r#"{"detail":[{"loc":["body","messages"],"msg":"n is no role"}]}"#,
+            r#"{"detail":[{"loc":["body","messages"],"msg":"the role n is unknown"}]}"#,
             "<html>",
         ] {
             check(400, body, None);

@@ -109,7 +109,7 @@ fn reported_error<'a>(
     name: Option<&[u8]>,
     chunk: &Chunk<'a>,
 ) -> Option<Cow<'a, str>> {
-    if let Some(error) = node.get("error").filter(|error| error.has_content()) {
+    if let Some(error) = dialect::reported(node) {
         return Some(if chunk.elements.is_empty() {
             node.to_json()
         } else {
@@ -118,7 +118,7 @@ fn reported_error<'a>(
     }
     // Why Groq has stopped early, beside a usual chunk.
     let groq = node.get("x_groq").and_then(|groq| groq.get("error"));
-    if let Some(error) = groq.filter(|error| error.has_content()) {
+    if let Some(error) = groq.filter(|error| dialect::is_failure(error)) {
         return Some(error.to_json());
     }
     // Beside choices, these names may be ordinary unknown fields.

@@ -1,7 +1,7 @@
 //! Recognizes errors among the values of a stream, in the shapes that servers and gateways send (D03, X1 to X8).
 
 use super::{Dialect, identify::identify, wire_event::WireEvent};
-use crate::node::Node;
+use crate::node::{Node, Value};
 
 /// Whether a value is an error of the stream, in any of the shapes that servers and gateways send (D03).
 pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
@@ -19,7 +19,18 @@ pub(crate) fn says_error(node: &Node<'_>) -> bool {
 
 /// The error in the field of that name (X3).
 pub(crate) fn reported<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
-    node.get("error").filter(|error| error.has_content())
+    node.get("error").filter(|error| is_failure(error))
+}
+
+/// Whether the value of a field for errors is one: something in it is set, and is neither a code nor a word of success.
+pub(crate) fn is_failure(node: &Node<'_>) -> bool {
+    match &node.value {
+        Value::Object(fields) => fields.iter().any(|(_, value)| is_failure(value)),
+        Value::Array(items) => items.iter().any(is_failure),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            node.is_set() && !is_success(node)
+        }
+    }
 }
 
 /// Whether nothing but its fields says what a value is: neither a dialect nor a type or name of its own. `message` and `data`
@@ -115,21 +126,22 @@ fn has_error_fields(node: &Node<'_>) -> bool {
 
 /// Whether one of the fields that are named for errors has one. A code decides: gateways write that of success beside good values.
 fn is_named_error(node: &Node<'_>) -> bool {
-    let has_message = ["error_msg", "error_message"].into_iter().any(|key| {
-        let message = node.get(key).filter(|message| message.has_content());
-        message.is_some_and(|message| !is_success(message))
-    });
+    let mut messages = ["error_msg", "error_message"].into_iter();
+    let has_message = messages.any(|key| node.get(key).is_some_and(is_failure));
     let code = node.get("error_code");
     let code = code.filter(|code| is_success(code) || code.has_content());
-    // Each entry is an error of its own.
-    let errors = node.get("errors").and_then(Node::as_array);
-    code.map_or(has_message, |code| !is_success(code))
-        || errors.is_some_and(|errors| errors.iter().any(Node::has_content))
+    // Each entry is an error of its own. Beside the usage of an answer they concern something else.
+    let has_usage = node.get("usage").is_some_and(Node::has_content);
+    let errors = node.get("errors").filter(|_| !has_usage);
+    code.map_or(has_message, is_failure)
+        || errors.is_some_and(|errors| errors.as_array().is_some() && is_failure(errors))
 }
 
 /// Whether the code or the message of an error says that there is none. Codes of Baidu's errors begin at 1.
 fn is_success(value: &Node<'_>) -> bool {
     let word = value.as_str().map(|word| word.text.to_ascii_lowercase());
-    matches!(word.as_deref(), Some("success" | "ok"))
-        || matches!(value.as_i64_lenient(), Some(0 | 200))
+    matches!(
+        word.as_deref(),
+        Some("success" | "ok" | "none" | "null" | "no_error" | "noerror")
+    ) || matches!(value.as_i64_lenient(), Some(0 | 200))
 }

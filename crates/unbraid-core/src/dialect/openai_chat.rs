@@ -35,7 +35,7 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_ke
             other => match reasoning_keys.iter().position(|name| **name == *other) {
                 Some(rank) => {
                     let is_better = reasoning.as_ref().is_none_or(|(best, _)| rank < *best);
-                    if let (true, Some(text)) = (is_better, text_of(value, element)) {
+                    if is_better && let Some(text) = text_of(value, element) {
                         reasoning = Some((rank, text));
                     }
                 }

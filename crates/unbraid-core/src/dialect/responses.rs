@@ -102,7 +102,8 @@ impl DialectReader for Responses {
                 self.start(response, output);
                 self.end(response, kind, output);
             }
-            ("done", Some(response)) => {
+            ("done", response) if response.is_some() || is_final(node) => {
+                let response = response.unwrap_or(node);
                 self.start(response, output);
                 self.end(response, "completed", output);
             }
@@ -307,6 +308,11 @@ impl Arrived {
 
 fn is_response(node: &Node<'_>) -> bool {
     text(node, "object").as_deref() == Some("response")
+}
+
+/// Whether an event is the last state of a response, without the field for it.
+fn is_final(event: &Node<'_>) -> bool {
+    event.get("status").is_some_and(Node::is_set) || event.get("output").is_some_and(Node::is_set)
 }
 
 /// Whether an event has a fragment of text.

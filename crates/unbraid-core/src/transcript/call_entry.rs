@@ -50,6 +50,12 @@ pub(crate) struct CallEntry {
     pub(crate) extra: Vec<(Arc<str>, Arc<str>)>,
 }
 
+/// Whether a type is that of a function's call, in any of the spellings of other interfaces.
+fn is_function(kind: &str) -> bool {
+    let names = ["function", "function_call", "tool_call", "tool_use", "tool"];
+    names.iter().any(|name| kind.eq_ignore_ascii_case(name))
+}
+
 impl CallEntry {
     /// Takes over everything but the name and the arguments. The first index and id count, and the last value of a field.
     pub(crate) fn absorb(&mut self, entry: &ToolCallUpdate<'_>) {
@@ -61,8 +67,9 @@ impl CallEntry {
         }
         self.without_id |= entry.without_id;
         match entry.kind.as_deref() {
-            None | Some("" | "function") => {}
+            None | Some("") => {}
             Some("custom") => self.kind = CallKind::Custom,
+            Some(kind) if is_function(kind) => {}
             // A tool that the server runs keeps its type, because the message is sent back: `builtin_function`.
             Some(other) if other.len() <= MAX_NAME_BYTES => {
                 self.set_extra("type", &serde_json::Value::from(other).to_string());
@@ -142,6 +149,33 @@ impl CallEntry {
             status,
             extra: self.extra.clone(),
             without_id: self.without_id,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Demux};
+
+    #[test]
+    fn t31_a_type_is_kept_only_if_it_names_another_tool() {
+        for (sent, kept) in [
+            ("function", "function"),
+            ("Function", "function"),
+            ("tool_call", "function"),
+            ("custom", "custom"),
+            ("builtin_function", "builtin_function"),
+        ] {
+            let mut demux = Demux::new(Config::default());
+            let call = format!(
+                r#"{{"id":"t","type":"{sent}","function":{{"name":"f","arguments":"{{}}"}}}}"#
+            );
+            let choice = format!(r#"{{"index":0,"delta":{{"tool_calls":[{call}]}}}}"#);
+            demux.feed(format!("data: {{\"choices\":[{choice}]}}\n\n").as_bytes());
+            demux.finish();
+            let aggregate = demux.aggregate();
+            let call = &aggregate["choices"][0]["message"]["tool_calls"][0];
+            assert_eq!(call["type"], kept, "{sent}");
         }
     }
 }

@@ -153,8 +153,8 @@ async fn request_cancel(
     Ok(None)
 }
 
-/// Sends a cancel. Until the deadline a failure is the client's answer. After it the client was told that the choice is being
-/// cancelled, so the attempts go on for a while.
+/// Sends a cancel. Until the deadline a failure is the client's answer. After it the client has a 202, so the
+/// attempts go on for a while.
 async fn send_until_stored(
     store: Arc<dyn LogStore>,
     id: StreamId,

@@ -5,6 +5,7 @@ mod final_output;
 mod items;
 mod kept;
 mod parts;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,8 @@ struct Reader {
     /// The pieces of text in order of arrival.
     pieces: Vec<(TextKey, String)>,
     choice: Choice,
+    /// Whether the response has begun with the event for it.
+    has_begun: bool,
     phases: bool,
     /// The number of calls before the final output.
     streamed_calls: usize,
@@ -65,6 +68,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 answer.malformed = true;
                 break;
             }
+            reader.has_begun = true;
             begun_to = reader.items.iter().filter_map(|item| item.index).max();
         }
         let index = value["output_index"].as_i64();
@@ -78,11 +82,13 @@ pub(super) fn read(stream: &Stream) -> Answer {
         }
         match kind.trim_start_matches("response.") {
             // P30
-            "done" if value["response"].is_object() => {
-                last = Some(("completed", &value["response"]));
-                break;
-            }
-            kind @ ("completed" | "incomplete" | "failed" | "cancelled") => {
+            kind @ ("completed" | "incomplete" | "failed" | "cancelled" | "done")
+                if kind != "done"
+                    || value["response"].is_object()
+                    || is_set(&value["status"])
+                    || is_set(&value["output"]) =>
+            {
+                let kind = if kind == "done" { "completed" } else { kind };
                 let body = if value["response"].is_object() {
                     &value["response"]
                 } else {
@@ -200,64 +206,6 @@ impl Reader {
             // D16
             _ => self.choice.list("content_parts", value.clone()),
         }
-    }
-
-    fn delta(&mut self, value: &Value, id: &str, lane: &'static str, part: i64) {
-        let at = self.item(value, id, "message");
-        let part = self.number_of(at, lane, part);
-        self.piece((at, lane, part), text(value, "delta"));
-    }
-
-    /// Adds what a fragment has beyond that which complete values before it have brought (D13).
-    fn piece(&mut self, key: TextKey, piece: &str) {
-        let piece = unrepeated(self.ahead.entry(key).or_default(), piece);
-        self.pieces.push((key, piece.to_owned()));
-    }
-
-    /// D13: a complete value adds what its fragments lack.
-    fn whole(&mut self, value: &Value, id: &str, lane: &'static str, part: i64, whole: &str) {
-        let at = self.item(value, id, "message");
-        let part = self.number_of(at, lane, part);
-        self.complete((at, lane, part), whole);
-    }
-
-    fn complete(&mut self, key: TextKey, whole: &str) {
-        if !whole.is_empty() {
-            self.whole.insert(key);
-        }
-        let own = self.pieces.iter().filter(|(known, _)| *known == key);
-        let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
-        // P24: what a resumed stream lacks has no place any more.
-        let later = self.pieces.iter().any(|((item, lane, part), piece)| {
-            (*item, *lane) == (key.0, key.1)
-                && (key.2 + 1..i64::MAX).contains(part)
-                && !piece.is_empty()
-        });
-        if later && so_far.is_empty() {
-            return;
-        }
-        if let Some(rest) = whole.strip_prefix(&so_far) {
-            self.pieces.push((key, rest.to_owned()));
-            self.ahead.entry(key).or_default().push_str(rest);
-        }
-    }
-
-    /// P06, P28: the numbers of the parts do not count if all of a whole message begins with all of its fragments.
-    fn joined(&mut self, at: usize, lane: &'static str, item: &Value) -> bool {
-        let parts = entries(&item["content"]);
-        let own = parts.iter().map(|part| (lane_of(part), part));
-        let own = own.filter(|((known, _), _)| *known == lane);
-        let whole: String = own.map(|((_, key), part)| text(part, key)).collect();
-        let own = self
-            .pieces
-            .iter()
-            .filter(|((item, known, _), _)| (*item, *known) == (at, lane));
-        let so_far: String = own.map(|(_, piece)| piece.as_str()).collect();
-        let rest = whole.strip_prefix(&so_far).map(str::to_owned);
-        if let Some(rest) = &rest {
-            self.pieces.push(((at, lane, i64::MAX), rest.clone()));
-        }
-        rest.is_some()
     }
 
     fn reasoning(

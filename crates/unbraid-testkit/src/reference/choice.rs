@@ -105,7 +105,7 @@ impl Choice {
         }
         let error = element
             .get("error")
-            .filter(|error| fault::is_present(error));
+            .filter(|error| fault::is_failure(error));
         self.error = self.error.take().or_else(|| error.cloned());
     }
 

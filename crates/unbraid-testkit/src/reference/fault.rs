@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::text;
+use crate::dialects::identify_value;
 pub(super) use crate::dialects::is_present;
-use crate::dialects::{identify_value, is_set};
 
 /// The whole value of an event with this name if it reports an error (X1 to X9).
 pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
@@ -33,8 +33,8 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
         || has_message && is_of_error(kind)
         || (has_message || has("title")) && has_status;
 
-    let is_error = has("error")
-        || value.pointer("/x_groq/error").is_some_and(is_set)
+    let is_error = is_failure(&value["error"])
+        || value.pointer("/x_groq/error").is_some_and(is_failure)
         || text(value, "object") == Some("error")
         || failed && (has_choices || is_nameless(value, name))
         // A chunk with choices may also contain these keys.
@@ -43,21 +43,30 @@ pub(crate) fn in_value(value: &Value, name: &str) -> Option<Value> {
     is_error.then(|| value.clone())
 }
 
+/// Whether something in the value of a field for errors is set, and is neither a code nor a word of success.
+pub(super) fn is_failure(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(is_failure),
+        Value::Array(entries) => entries.iter().any(is_failure),
+        value => is_present(value) && !says_success(value),
+    }
+}
+
+fn says_success(value: &Value) -> bool {
+    let word = value.as_str().unwrap_or_default().to_lowercase();
+    ["success", "ok", "none", "null", "no_error", "noerror"].contains(&&*word)
+        || [Some(0), Some(200)].contains(&number(value))
+}
+
 /// Whether `error_code`, or without it a message of an error, or one of `errors` reports one.
 fn is_named_error(value: &Value) -> bool {
-    let says_success = |value: &Value| {
-        let word = value.as_str().unwrap_or_default().to_lowercase();
-        word == "success" || word == "ok" || [Some(0), Some(200)].contains(&number(value))
-    };
-    let is_failure = |key: &str| {
-        let field = value.get(key);
-        field.is_some_and(|field| is_present(field) && !says_success(field))
-    };
-    let listed = value.get("errors").and_then(Value::as_array);
-    is_failure("error_code")
-        || !value.get("error_code").is_some_and(says_success)
-            && (is_failure("error_msg") || is_failure("error_message"))
-        || listed.is_some_and(|errors| errors.iter().any(is_present))
+    let has_usage = value.get("usage").is_some_and(is_present);
+    is_failure(&value["error_code"])
+        || !value
+            .get("error_code")
+            .is_some_and(|code| says_success(code) || is_present(code))
+            && (is_failure(&value["error_msg"]) || is_failure(&value["error_message"]))
+        || !has_usage && value["errors"].is_array() && is_failure(&value["errors"])
 }
 
 /// Whether neither a type, nor a name, nor its fields say what a value is, or the type is that of an error.

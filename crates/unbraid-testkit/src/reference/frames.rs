@@ -160,7 +160,7 @@ impl Event {
         let is_chunk = |frame: &Frame| match frame {
             Frame::Chunk(chunk, _) => {
                 chunk["choices"].is_array()
-                    || chunk.get("error").is_some_and(fault::is_present)
+                    || fault::is_failure(&chunk["error"])
                     || chunk["object"] == "error"
                     || chunk["type"] == "error"
             }

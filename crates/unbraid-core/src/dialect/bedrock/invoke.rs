@@ -155,7 +155,7 @@ impl Invoked {
     /// Reads a value that is not in a chunk, in which the counts of tokens stand between the other fields: the answer of a request
     /// without streaming, or what a gateway has decoded. Only the first value may be a whole answer, which has its reason.
     pub(super) fn decoded<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
-        let is_body = !std::mem::replace(&mut self.has_chunk, true) && has_reason(node);
+        self.has_chunk = true;
         self.model(node, output);
         let mut usage = Object::default();
         for key in [
@@ -174,9 +174,6 @@ impl Invoked {
         }
         if !usage.is_empty() {
             output.stream().usage = Some(usage.to_json().into());
-        }
-        if is_body {
-            output.done();
         }
     }
 
@@ -320,19 +317,6 @@ pub(super) fn is_of_model(node: &Node<'_>) -> bool {
         .any(has_list)
         || ["generation", "completion"].into_iter().any(has_text)
         || (has_text("text") && has("generation_id"))
-}
-
-/// Whether a value of a model says why its text ended.
-fn has_reason(node: &Node<'_>) -> bool {
-    let is_reason = |node: &Node<'_>| {
-        let keys = ["stop_reason", "completionReason", "finish_reason"];
-        keys.iter().any(|key| reason_of(node.get(key)).is_some())
-    };
-    let lists = ["outputs", "results", "generations"].into_iter();
-    is_reason(node)
-        || lists
-            .flat_map(|list| entries(node.get(list)))
-            .any(is_reason)
 }
 
 /// The fields by which an event of Cohere's Command is recognized.

@@ -16,6 +16,8 @@ use crate::{
 #[derive(Default)]
 pub(super) struct HeldEntries {
     entries: Vec<Held>,
+    /// The length of their objects.
+    bytes: usize,
     /// Whether the whole response has arrived, so that no entry waits any more.
     is_closed: bool,
 }
@@ -33,21 +35,33 @@ impl HeldEntries {
         self.entries.iter().any(|held| held.list == list)
     }
 
-    fn is_full(&self) -> bool {
-        let bytes: usize = self.entries.iter().map(|held| held.object.bytes()).sum();
-        bytes > MAX_EVENT_BYTES || self.entries.len() >= MAX_ENTRIES
+    /// Holds one more entry. What waits is bounded.
+    fn push(&mut self, held: Held, output: &mut Output<'_>) {
+        self.bytes += held.object.bytes();
+        self.entries.push(held);
+        self.flush_if_full(output);
+    }
+
+    fn flush_if_full(&mut self, output: &mut Output<'_>) {
+        if self.bytes > MAX_EVENT_BYTES || self.entries.len() >= MAX_ENTRIES {
+            self.flush(output);
+        }
     }
 
     /// Takes from a later value of an item what is set there.
-    pub(super) fn replace(&mut self, item: u64, later: &Node<'_>) {
+    pub(super) fn replace(&mut self, item: u64, later: &Node<'_>, output: &mut Output<'_>) {
         let mut entries = self.entries.iter_mut().rev();
         if let Some(held) = entries.find(|held| held.item == item) {
+            self.bytes -= held.object.bytes();
             held.replace(later);
+            self.bytes += held.object.bytes();
+            self.flush_if_full(output);
         }
     }
 
     /// Reports all entries.
     pub(super) fn flush(&mut self, output: &mut Output<'_>) {
+        self.bytes = 0;
         for held in std::mem::take(&mut self.entries) {
             output.entry(CHOICE, held.list, &held.object.to_json());
         }
@@ -61,7 +75,7 @@ impl HeldEntries {
         let (of_these, others) = self.split(|held| streamed.contains(&held.item));
         self.entries = others;
         self.flush(output);
-        self.entries = of_these;
+        self.hold_only(of_these);
     }
 
     /// Reports the entries of an item that wait, with what is set in its last value.
@@ -75,13 +89,18 @@ impl HeldEntries {
             return;
         };
         let (of_item, others) = self.split(|held| held.item == item);
-        self.entries = others;
+        self.hold_only(others);
         for mut held in of_item {
             if let Some(later) = later {
                 held.replace(later);
             }
             output.entry(CHOICE, held.list, &held.object.to_json());
         }
+    }
+
+    fn hold_only(&mut self, entries: Vec<Held>) {
+        self.bytes = entries.iter().map(|held| held.object.bytes()).sum();
+        self.entries = entries;
     }
 
     fn split(&mut self, is_first: impl FnMut(&Held) -> bool) -> (Vec<Held>, Vec<Held>) {
@@ -115,10 +134,7 @@ impl Responses {
         if self.held.is_closed || (!may_change && !self.held.holds(list)) {
             return output.entry(CHOICE, list, &object.to_json());
         }
-        self.held.entries.push(Held { list, item, object });
-        if self.held.is_full() {
-            self.held.flush(output);
-        }
+        self.held.push(Held { list, item, object }, output);
     }
 
     /// Adds a whole item to a list.
@@ -141,7 +157,13 @@ fn may_change(item: &Node<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ChoiceEnd, ChoiceIndex, Config, Demux, Limits, StreamError};
+    use super::{Held, HeldEntries};
+    use crate::{
+        ChoiceEnd, ChoiceIndex, Config, Demux, Limits, StreamError,
+        dialect::{object::Object, reader::Output},
+        limits::MAX_EVENT_BYTES,
+        node,
+    };
 
     const STREAM: &[u8] = b"data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"id\":\"rs\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"RTA=\"}}\n\n";
 
@@ -176,5 +198,28 @@ mod tests {
         let config = Config::default().with_limits(limits);
         ended(config, |demux| demux.feed(&[b'x'; 1000]));
         ended(Config::default(), Demux::finish);
+    }
+
+    /// A later value may be longer than the one that it replaces.
+    #[test]
+    fn p14_what_waits_is_bounded_also_if_it_is_replaced() {
+        let item = node::read(r#"{"encrypted_content":"E"}"#, 8).unwrap();
+        let (mut held, mut output) = (HeldEntries::default(), Output::default());
+        for item_number in 0..3 {
+            let held_item = Held {
+                list: "reasoning_details",
+                item: item_number,
+                object: Object::new(&item),
+            };
+            held.push(held_item, &mut output);
+        }
+        let content = "E".repeat(MAX_EVENT_BYTES / 2 + 1);
+        let later = format!(r#"{{"encrypted_content":"{content}"}}"#);
+        let later = node::read(&later, 8).unwrap();
+        held.replace(0, &later, &mut output);
+        held.replace(0, &later, &mut output);
+        assert_eq!(held.entries.len(), 3);
+        held.replace(1, &later, &mut output);
+        assert_eq!((held.entries.len(), held.bytes), (0, 0));
     }
 }

@@ -130,13 +130,14 @@ impl Responses {
             Some(at) => at,
             None => self.open(kind),
         };
-        let is_in_use = key.index.is_some_and(|index| self.item_at(index).is_some());
+        if let Some(index) = key.index
+            && self.items.get(at)?.index.is_none()
+        {
+            self.shares_index |= self.item_at(index).is_some();
+            self.items.get_mut(at)?.index = Some(index);
+        }
         let item = self.items.get_mut(at)?;
         match key.index {
-            Some(index) if item.index.is_none() => {
-                item.index = Some(index);
-                self.shares_index |= is_in_use;
-            }
             Some(index) if !item.has_index(index) => {
                 item.moved_to = Some(index);
                 self.shares_index = true;

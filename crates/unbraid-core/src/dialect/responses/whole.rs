@@ -105,7 +105,7 @@ impl Responses {
                     let (ordinal, is_kept) = (known.ordinal(), known.is_kept);
                     known.is_kept = true;
                     if is_kept {
-                        self.held.replace(ordinal, item);
+                        self.held.replace(ordinal, item, output);
                     } else {
                         self.other_item(ordinal, item, output);
                     }
@@ -199,6 +199,7 @@ impl Responses {
         if whole.is_empty() {
             return;
         }
+        let has_begun = self.has_begun;
         let Some(item) = self.item(key, ItemKind::of_lane(lane)) else {
             return;
         };
@@ -206,7 +207,8 @@ impl Responses {
             return;
         }
         let ordinal = item.ordinal();
-        if item.is_too_late(lane, part) {
+        let was_resumed = !(has_begun && item.was_added);
+        if was_resumed && item.is_too_late(lane, part) {
             let is_new = item.seen(lane, part).is_some_and(Seen::skip);
             if is_new {
                 output.warn("D13", "a text whose place has passed was skipped");
@@ -284,7 +286,7 @@ impl Responses {
         if let Some(known) = self.item(key, ItemKind::Reasoning) {
             let (ordinal, is_kept) = (known.ordinal(), known.is_kept);
             if is_kept {
-                self.held.replace(ordinal, item);
+                self.held.replace(ordinal, item, output);
             } else {
                 known.is_kept = has_details(item);
                 self.reasoning_details(ordinal, item, output);

@@ -95,3 +95,31 @@ fn b10_decoded_chunks_of_a_stream_are_no_whole_answers() {
         Some("stop")
     );
 }
+
+/// A gateway that has decoded the chunks: some of the choices have ended with the first one.
+#[test]
+fn b10_a_decoded_chunk_in_which_a_choice_ends_is_not_the_whole_answer() {
+    let values = [
+        json!({ "outputs": [{ "text": "A", "stop_reason": "stop" }, { "text": "B", "stop_reason": null }] }),
+        json!({ "outputs": [{ "text": "", "stop_reason": null }, { "text": "C", "stop_reason": "length" }] }),
+        json!({ "outputs": [{ "text": "" }], "amazon-bedrock-invocationMetrics": { "inputTokenCount": 3, "outputTokenCount": 3 } }),
+    ];
+    let mut demux = Demux::new(Config::default().with_dialect(Dialect::Bedrock));
+    for value in values {
+        demux.feed(format!("data: {value}\n\n").as_bytes());
+    }
+    demux.finish();
+    let outcomes = demux.choices().map(|choice| choice.outcome().unwrap());
+    let texts: Vec<_> = outcomes
+        .map(|outcome| (outcome.message.content, outcome.end))
+        .collect();
+    let finished = |reason: &str| crate::ChoiceEnd::Finished(reason.into());
+    assert_eq!(
+        texts,
+        [
+            ("A".to_owned(), finished("stop")),
+            ("BC".to_owned(), finished("length"))
+        ]
+    );
+    assert_eq!(demux.usage().prompt_tokens, Some(3));
+}
