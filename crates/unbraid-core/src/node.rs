@@ -218,6 +218,11 @@ impl<'a> Node<'a> {
     /// The entries of a list, or of what servers send in its place: one entry, or an object with the positions as keys, which
     /// is empty for an empty list (E22).
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Self> {
+        self.entries_at().map(|(_, entry)| entry)
+    }
+
+    /// The same, with the positions that are keys.
+    pub(crate) fn entries_at(&self) -> impl Iterator<Item = (Option<i64>, &Self)> {
         let is_position =
             |(key, _): &(Cow<'_, str>, Self)| key.bytes().all(|byte| byte.is_ascii_digit());
         let (items, fields) = match &self.value {
@@ -228,7 +233,8 @@ impl<'a> Node<'a> {
                 (&[][..], &[][..])
             }
         };
-        items.iter().chain(fields.iter().map(|(_, value)| value))
+        let fields = fields.iter().map(|(key, value)| (key.parse().ok(), value));
+        items.iter().map(|item| (None, item)).chain(fields)
     }
 
     /// The fields of an object, in the order of the text.

@@ -56,27 +56,31 @@ impl Decoder {
 
     /// Decodes the good parts of a line that is neither a value nor an end mark; returns whether there are any.
     fn damaged<'a>(&mut self, line: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
-        if let Some(rest) = self.values(line, emitter) {
-            emitter.warn("S28", "several values in one frame");
-            if !rest.is_empty() && emitter.is_full() {
-                emitter.warn_skipped();
-            } else if !rest.is_empty() && !emitter.done {
-                emitter.count_lost(rest.len());
+        let Some(rest) = self.values(line, emitter) else {
+            return self.fused(line, emitter);
+        };
+        emitter.warn("S28", "several values in one frame");
+        if !rest.is_empty() && emitter.is_full() {
+            emitter.warn_skipped();
+        } else if !rest.is_empty() && !emitter.done {
+            self.fused(rest, emitter);
+        }
+        true
+    }
+
+    /// Decodes the frame that begins inside another one, which was cut; returns whether there is one.
+    fn fused<'a>(&mut self, line: &'a str, emitter: &mut Emitter<'a, '_>) -> bool {
+        // The frame after the damage is complete only if it is good by itself. Otherwise the whole line counts as lost once.
+        match split_at_fused(line).filter(|(_, rest)| self.is_good(rest)) {
+            Some((lost, rest)) => {
+                let message = format!("two frames in one: the first {lost} bytes were lost");
+                emitter.warn("S27", message);
+                self.payload(rest, emitter)
             }
-            true
-        } else if let Some((lost, rest)) = split_at_fused(line)
-            && self.is_good(rest)
-        // The frame after the damage is complete only if it is good by itself. Otherwise the whole line counts as lost
-        // once.
-        {
-            emitter.warn(
-                "S27",
-                format!("two frames in one: the first {lost} bytes were lost"),
-            );
-            self.payload(rest, emitter)
-        } else {
-            emitter.count_lost(line.len());
-            false
+            None => {
+                emitter.count_lost(line.len());
+                false
+            }
         }
     }
 
@@ -136,7 +140,7 @@ impl Decoder {
 
 /// Finds a frame that begins inside another one. Returns the length of the text before it, and the frame's data.
 fn split_at_fused(text: &str) -> Option<(usize, &str)> {
-    // From the back: the frames before the last one were cut by the next. Complete ones were read before.
+    // From the back: the frames before the last one were cut by the next.
     let offset = text.rfind("data: {").or_else(|| text.rfind("data:{"))?;
     let rest = text.get(offset..)?;
     Some((offset, rest.strip_prefix("data:")?))

@@ -95,10 +95,15 @@ pub(crate) fn details(node: &Node<'_>) -> (Option<Fragment<'static>>, bool) {
 
 fn tool_calls<'a>(node: &Node<'a>) -> Vec<ToolCallUpdate<'a>> {
     // T42: a single call may come without a list.
-    let entries = node.entries().take(MAX_ENTRIES);
+    let entries = node.entries_at().take(MAX_ENTRIES);
     let mut calls: Vec<_> = entries
-        .filter(|entry| entry.as_object().is_some())
-        .map(tool_call)
+        .filter(|(_, entry)| entry.as_object().is_some())
+        .map(|(position, entry)| {
+            let mut call = tool_call(entry);
+            // E22: the keys are those of the same calls in later chunks.
+            call.wire_index = call.wire_index.or(position);
+            call
+        })
         .collect();
     number_calls(&mut calls);
     calls

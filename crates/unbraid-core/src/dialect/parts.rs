@@ -127,6 +127,11 @@ impl PartList {
         self.0.push_str(part);
     }
 
+    /// The list; `None` if it is empty.
+    fn into_json(self) -> Option<String> {
+        (!self.0.is_empty()).then(|| format!("[{}]", self.0))
+    }
+
     /// Adds the parts to those of another field of the delta.
     fn keep(self, fields: &mut Pairs<'_>) {
         if self.0.is_empty() {
@@ -161,23 +166,42 @@ fn push_part(text: &mut TextJoiner, part: &Node<'_>, keys: &[&'static str], othe
     }
     let mut used = keys.iter().copied();
     let used = used.find(|key| part.get(key).is_some_and(|inner| push_text(text, inner)));
-    let fields = part.as_object().unwrap_or_default().iter();
-    let rest = fields.filter(|(key, value)| !value.is_null() && Some(&**key) != used);
-    // Numbers and flags say where the part is, and whether it goes on (`closed` of Mistral).
-    let is_mark = |key: &str, value: &Node<'_>| {
-        matches!(key, "type" | "index") || matches!(value.value, Value::Bool(_) | Value::Number(_))
-    };
-    if !rest
-        .clone()
-        .any(|(key, value)| value.is_set() && !is_mark(key, value))
-    {
+    let inner = used.and_then(|key| Some((key, without_texts(part.get(key)?)?)));
+    let Some(mut object) = without(part, used, inner.is_some()) else {
         return;
-    }
-    let mut object = Object::default();
-    for (key, value) in rest {
-        object.set(key, raw(value));
+    };
+    if let Some((key, inner)) = inner {
+        object.set(key, inner);
     }
     others.push(&object.to_json());
+}
+
+/// A part without its text; `None` if nothing in it is kept, unless something else of it is.
+fn without(part: &Node<'_>, text_key: Option<&str>, is_kept: bool) -> Option<Object> {
+    let fields = part.as_object().unwrap_or_default().iter();
+    let rest = fields.filter(|(key, value)| !value.is_null() && Some(&**key) != text_key);
+    // Numbers and flags say where the part is, and whether it goes on (`closed` of Mistral). An id only names it.
+    let is_mark = |key: &str, value: &Node<'_>| {
+        matches!(key, "type" | "index" | "id")
+            || matches!(value.value, Value::Bool(_) | Value::Number(_))
+    };
+    let mut others = rest.clone();
+    if !is_kept && !others.any(|(key, value)| value.is_set() && !is_mark(key, value)) {
+        return None;
+    }
+    let mut object = Object::default();
+    rest.for_each(|(key, value)| object.set(key, raw(value)));
+    Some(object)
+}
+
+/// What the entries of a list of texts say beside these.
+fn without_texts(list: &Node<'_>) -> Option<String> {
+    let entries = list.as_array().unwrap_or_default().iter();
+    let mut rest = PartList::default();
+    for object in entries.filter_map(|entry| without(entry, Some("text"), false)) {
+        rest.push(&object.to_json());
+    }
+    rest.into_json()
 }
 
 /// Appends a text, or the texts of a list of parts; false if there is none.

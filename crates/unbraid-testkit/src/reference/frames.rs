@@ -297,7 +297,7 @@ fn several(data: &str) -> Option<Vec<Frame>> {
         _ if is_first => return None,
         "" => {}
         "[DONE]" => frames.push(Frame::Done),
-        _ => frames.push(Frame::Lost),
+        rest => frames.extend(fused(rest).unwrap_or_else(|| vec![Frame::Lost])),
     }
     Some(frames)
 }
@@ -331,6 +331,17 @@ fn with_lists(mut chunk: Value) -> Value {
         let Some(delta) = choice.get_mut("delta") else {
             continue;
         };
+        // The keys are those of the same calls in later chunks.
+        for (key, call) in delta
+            .get_mut("tool_calls")
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let (Ok(position), Some(call)) = (key.parse::<u64>(), call.as_object_mut()) {
+                call.entry("index").or_insert_with(|| position.into());
+            }
+        }
         to_list(delta.get_mut("tool_calls"));
         if delta.as_array().is_some_and(Vec::is_empty) {
             *delta = Value::Object(serde_json::Map::new());

@@ -67,7 +67,7 @@ impl<'a> FieldVisitor<'a> for Part<'a> {
                 let text = value.part_text()?;
                 self.text.replace(text).is_some()
             }
-            "index" => {
+            "index" | "id" => {
                 value.raw()?;
                 false
             }
@@ -98,13 +98,16 @@ impl<'a> FieldVisitor<'a> for InnerPart<'a> {
         key: Cow<'a, str>,
         value: &mut impl ValueReader<'a>,
     ) -> Result<(), Fallback> {
-        if &*key != "text" {
-            value.raw()?;
-            return Ok(());
-        }
-        let text = value.text()?.ok_or(Fallback)?;
-        let is_repeated = self.text.replace(text).is_some();
-        if is_repeated { Err(Fallback) } else { Ok(()) }
+        let is_read = match &*key {
+            "text" => {
+                let text = value.text()?.ok_or(Fallback)?;
+                self.text.replace(text).is_none()
+            }
+            "type" | "index" | "id" => value.raw().map(|_| true)?,
+            // As in a part: what else it says is kept by the lenient decoder.
+            _ => is_mark(value.raw()?),
+        };
+        if is_read { Ok(()) } else { Err(Fallback) }
     }
 }
 
