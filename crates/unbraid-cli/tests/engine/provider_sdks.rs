@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 83] = [
+const DIFFERENT: [(&str, &str); 84] = [
     (
         "cohere/gateway-a11-content-in-the-start",
         "content in the start is lost, and two messages become one",
@@ -310,6 +310,10 @@ const DIFFERENT: [(&str, &str); 83] = [
     (
         "responses/proxy-d13-whole-values-before-their-fragments",
         "complete values are not compared with their fragments",
+    ),
+    (
+        "responses/gateway-d13-first-part-after-the-second",
+        "text without deltas",
     ),
     (
         "responses/gateway-d13-part-numbers-used-again",

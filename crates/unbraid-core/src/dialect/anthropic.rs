@@ -96,10 +96,14 @@ impl DialectReader for Anthropic {
         }
     }
 
-    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+    fn flush(&mut self, _: u32, output: &mut Output<'_>) {
         for call in self.blocks.calls() {
             call.flush(CHOICE, output); // the start brought all of its arguments
         }
+    }
+
+    fn finish(&mut self, _: bool, output: &mut Output<'_>) {
+        self.flush(CHOICE, output);
         let early = self.early_reason.take_if(|_| !self.needs_end_mark);
         let Some(reason) = self.reason.take().or(early) else {
             while let Some((index, block)) = self.blocks.take_last() {

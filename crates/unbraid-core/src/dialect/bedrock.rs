@@ -69,6 +69,10 @@ impl DialectReader for Bedrock {
         self.invoked.keep_alive(output);
     }
 
+    fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
+        self.invoked.flush(choice, output);
+    }
+
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         while let Some((index, block)) = self.blocks.take_last() {
             self.close(index, block, output);

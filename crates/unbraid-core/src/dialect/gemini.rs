@@ -106,24 +106,14 @@ impl DialectReader for Gemini {
     fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
         let mut candidates = self.candidates.iter_mut();
         if let Some(candidate) = candidates.find(|known| known.index == choice) {
-            candidate.report_annotations(output);
+            candidate.close(false, output);
         }
     }
 
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         let is_complete = is_complete && !self.is_cut;
         for candidate in &mut self.candidates {
-            let reason = candidate.reason.take();
-            // Where content followed a reason, it says nothing about an answer that was cut.
-            let reason = reason.filter(|_| is_complete || !candidate.continues);
-            if let Some(call) = candidate.streamed.take() {
-                let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
-                call.close(candidate.index, is_whole, output);
-            }
-            candidate.report_annotations(output);
-            if let Some(reason) = reason {
-                output.finish_reason(candidate.index, reason);
-            }
+            candidate.close(is_complete, output);
         }
     }
 }
@@ -199,6 +189,21 @@ impl Candidate {
     fn held_bytes(&self) -> usize {
         let grounding = self.grounding.as_ref().map_or(0, String::len);
         grounding + self.citations.as_ref().map_or(0, Citations::len)
+    }
+
+    /// Nothing follows: reports what was held back.
+    fn close(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        let reason = self.reason.take();
+        // Where content followed a reason, it says nothing about an answer that was cut.
+        let reason = reason.filter(|_| is_complete || !self.continues);
+        if let Some(call) = self.streamed.take() {
+            let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
+            call.close(self.index, is_whole, output);
+        }
+        self.report_annotations(output);
+        if let Some(reason) = reason {
+            output.finish_reason(self.index, reason);
+        }
     }
 
     fn report_annotations(&mut self, output: &mut Output<'_>) {

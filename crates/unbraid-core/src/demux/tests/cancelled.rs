@@ -1,7 +1,7 @@
 //! What events of a cancelled choice still say about the completion.
 
 use super::{DONE, Demux};
-use crate::{ChoiceIndex, Config, Usage};
+use crate::{ChoiceEnd, ChoiceIndex, Config, Usage};
 
 fn entry(index: u32, fields: &str, beside: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":{index},{fields}}}]{beside}}}\n\n")
@@ -70,4 +70,31 @@ fn the_envelope_beside_a_cancelled_choice_is_read() {
     assert_eq!(metadata.model.as_deref(), Some("m"));
     assert_eq!(metadata.created, Some(8));
     assert_eq!(&*metadata.extra[0].1, "\"flex\"");
+}
+
+/// What a dialect holds back of a choice belongs before its cancel, as it does before the end of the stream.
+#[test]
+fn a_cancel_comes_after_what_other_dialects_hold_back() {
+    // G6: content may follow a reason, so it waits.
+    let finished =
+        r#"{"candidates":[{"index":0,"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#;
+    let continued = r#"{"candidates":[{"index":0,"content":{"parts":[{"text":"more"}]}}]}"#;
+    // A8: the fragments of a call replace the input in its start.
+    let call = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{"x":1}}}"#;
+    for (values, end, arguments) in [
+        (&[finished][..], ChoiceEnd::Finished("STOP".into()), None),
+        (&[finished, continued], ChoiceEnd::Cancelled, None),
+        (&[call], ChoiceEnd::Cancelled, Some(r#"{"x":1}"#)),
+    ] {
+        let mut demux = Demux::new(Config::default());
+        for value in values {
+            demux.feed(format!("data: {value}\n\n").as_bytes());
+        }
+        demux.cancel(ChoiceIndex(0));
+        let choice = demux.choice(ChoiceIndex(0)).unwrap();
+        assert_eq!(choice.end(), Some(&end));
+        let message = choice.message();
+        let call = message.tool_calls.first();
+        assert_eq!(call.map(|call| &*call.arguments), arguments);
+    }
 }

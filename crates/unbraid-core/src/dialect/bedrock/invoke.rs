@@ -98,6 +98,12 @@ impl Invoked {
         }
     }
 
+    pub(super) fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
+        if let Some(anthropic) = &mut self.anthropic {
+            anthropic.flush(choice, output);
+        }
+    }
+
     pub(super) fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
         if let Some(anthropic) = &mut self.anthropic {
             anthropic.finish(is_complete, output);
