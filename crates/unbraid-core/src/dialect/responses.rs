@@ -167,7 +167,10 @@ impl Responses {
             self.id = id.map(Cow::into_owned);
             return self.start(response, output);
         }
-        if self.items.is_empty() {
+        if !self.has_content() {
+            // What was started and brought nothing belongs to an attempt that a gateway gave up.
+            self.items.clear();
+            self.id = id.map(Cow::into_owned);
             return;
         }
         if id.is_none() || self.id.as_deref() != id.as_deref() {
@@ -178,6 +181,11 @@ impl Responses {
             "A11",
             "the response was started twice; the first start counts",
         );
+    }
+
+    fn has_content(&self) -> bool {
+        let is_call = |item: &Item| matches!(item.kind, ItemKind::Call(_));
+        self.arrived.any() || self.items.iter().any(is_call)
     }
 
     fn second_response(&self, output: &mut Output<'_>) {
@@ -297,6 +305,19 @@ impl Responses {
 }
 
 impl Arrived {
+    fn any(self) -> bool {
+        self.content
+            || self.refusal
+            || self.reasoning
+            || self.details
+            || self.annotations
+            || self.images
+            || self.parts
+            || self.phases
+            || self.logprobs
+            || self.calls
+    }
+
     fn note(&mut self, lane: Lane) {
         match lane {
             Lane::Content => self.content = true,

@@ -63,8 +63,13 @@ pub(super) fn read(stream: &Stream) -> Answer {
         if kind == "response.created" {
             // A11: after content, that of another response is none of this answer.
             let id = &value["response"]["id"];
-            let is_same = *first_id.get_or_insert(id) == id && is_set(id);
-            if !reader.items.is_empty() && !is_same {
+            if !reader.has_content() {
+                // What was started and brought nothing belongs to an attempt that was given up.
+                reader.items.clear();
+                first_id = Some(id);
+            }
+            let is_same = first_id == Some(id) && is_set(id);
+            if reader.has_content() && !is_same {
                 answer.malformed = true;
                 break;
             }
@@ -128,6 +133,11 @@ pub(super) fn read(stream: &Stream) -> Answer {
 }
 
 impl Reader {
+    fn has_content(&self) -> bool {
+        let has_text = self.pieces.iter().any(|(_, piece)| !piece.is_empty());
+        has_text || !self.choice.calls.is_empty() || !self.choice.lists.is_empty()
+    }
+
     fn part(value: &Value) -> i64 {
         let number = value["content_index"].as_i64();
         number
