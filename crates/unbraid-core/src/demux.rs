@@ -108,7 +108,7 @@ impl Demux {
     }
 
     /// Ends one choice: as `cancelled`, and its further updates are dropped, or as `finished` if its finish reason has arrived.
-    /// Nothing happens if it has ended or never appeared.
+    /// That of Gemini counts at the end of the body, because content may follow it. Nothing happens if it has ended or never appeared.
     ///
     /// # Examples
     ///

@@ -234,6 +234,9 @@ impl<'a> Node<'a> {
             }
         };
         let fields = fields.iter().map(|(key, value)| (key.parse().ok(), value));
+        // Lua writes the fields of an object in any order.
+        let mut fields: Vec<(Option<i64>, &Self)> = fields.collect();
+        fields.sort_by_key(|(position, _)| *position);
         items.iter().map(|item| (None, item)).chain(fields)
     }
 

@@ -215,7 +215,7 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         Some("responses")
     } else if ["message_start", "message_delta", "message_stop"].contains(&kind)
         || kind.starts_with("content_block_")
-        || (kind == "message" && value.get("stop_reason").is_some())
+        || (kind == "message" && has("content") && value.get("stop_reason").is_some())
     {
         Some("anthropic")
     } else if cohere.contains(&kind) || is_cohere_body() {
@@ -227,6 +227,9 @@ fn identify(value: &WireValue) -> Option<&'static str> {
     } else if converse(kind)
         || has_converse()
         || (has("stopReason") && has("output"))
+        || (value.get("stopReason").is_some() && value["output"]["message"].is_object())
+        || value["chunk"]["bytes"].is_string()
+        || (kind == "chunk" && value["bytes"].is_string())
         || bedrock::is_body(value)
     {
         Some("bedrock")

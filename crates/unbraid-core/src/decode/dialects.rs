@@ -116,6 +116,9 @@ impl Decoder {
             return false;
         };
         let event = WireEvent::new(emitter.event_name, node);
+        if !chunk.has_choices && chunk.error.is_none() && is_keep_alive(&event) {
+            return true;
+        }
         let is_foreign = !chunk.has_choices
             && chunk.error.is_none()
             && !counts_tokens(node)
@@ -350,12 +353,19 @@ impl Decoder {
 
     /// The end of the body, or of a connection that was lost: emits what the dialect has held back, as one more event.
     pub(crate) fn finish(&mut self, is_complete: bool, sink: &mut dyn UpdateSink) -> bool {
-        self.emit_closing(sink, |reader, output| reader.finish(is_complete, output))
+        let report = |reader: &mut dyn DialectReader, output: &mut Output<'_>| {
+            reader.finish(is_complete, output);
+        };
+        let has_update = self.emit_closing(self.events, sink, report);
+        self.events += u64::from(has_update);
+        has_update
     }
 
-    /// The caller cancels a choice: emits what the dialect has held back of it, as one more event.
+    /// The caller cancels a choice: emits what the dialect has held back of it, as a part of the last event. The other choices have
+    /// the same events as without the cancel.
     pub(crate) fn flush(&mut self, choice: ChoiceIndex, sink: &mut dyn UpdateSink) {
-        self.emit_closing(sink, |reader, output| reader.flush(choice.0, output));
+        let last = self.events.saturating_sub(1);
+        self.emit_closing(last, sink, |reader, output| reader.flush(choice.0, output));
     }
 
     /// Whether the dialect may hold something back.
@@ -366,6 +376,7 @@ impl Decoder {
     /// Emits what a dialect reports without a value; false if that is nothing.
     fn emit_closing(
         &mut self,
+        event_index: u64,
         sink: &mut dyn UpdateSink,
         report: impl FnOnce(&mut dyn DialectReader, &mut Output<'_>),
     ) -> bool {
@@ -374,11 +385,10 @@ impl Decoder {
         };
         let mut output = Output::default();
         report(&mut **reader, &mut output);
-        let mut emitter = Emitter::new(self.events, sink);
+        let mut emitter = Emitter::new(event_index, sink);
         self.emit_output(output, &mut emitter);
         let has_update = emitter.held.is_some();
         if has_update {
-            self.events += 1;
             emitter.finish();
         }
         has_update

@@ -41,7 +41,9 @@ impl DialectReader for Bedrock {
             self.body(node, output);
             return true;
         }
-        if event.name.is_none() && !self.has_started && invoke::is_of_model(node) {
+        // The name of the message in which the chunk was, or that of every event.
+        let is_chunk = matches!(event.name, None | Some("chunk" | "message" | "data"));
+        if is_chunk && !self.has_started && invoke::is_of_model(node) {
             self.invoked.decoded(node, output);
             return true;
         }
@@ -61,8 +63,10 @@ impl DialectReader for Bedrock {
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         let mut fields = event.node.as_object().unwrap_or_default().iter();
+        let is_exception = |name: &str| name.ends_with("Exception");
         super::fault::is_error(event)
-            || fields.any(|(key, value)| key.ends_with("Exception") && !value.is_null())
+            || event.name.is_some_and(is_exception)
+            || fields.any(|(key, value)| is_exception(key) && !value.is_null())
     }
 
     fn keep_alive(&mut self, output: &mut Output<'_>) {

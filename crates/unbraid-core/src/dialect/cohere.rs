@@ -88,8 +88,9 @@ impl DialectReader for Cohere {
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         // An error in mid-stream is only a message (H10).
-        let has_text = |key: &str| event.node.get(key).and_then(Node::as_str).is_some();
-        super::fault::is_error(event) || (!has_text("type") && has_text("message"))
+        let text = |key: &str| event.node.get(key).and_then(Node::as_str);
+        let has_message = text("message").is_some_and(|message| !message.is_empty());
+        super::fault::is_error(event) || (text("type").is_none() && has_message)
     }
 
     fn flush(&mut self, _: u32, output: &mut Output<'_>) {

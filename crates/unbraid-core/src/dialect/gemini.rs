@@ -106,7 +106,8 @@ impl DialectReader for Gemini {
     fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
         let mut candidates = self.candidates.iter_mut();
         if let Some(candidate) = candidates.find(|known| known.index == choice) {
-            candidate.close(false, output);
+            // Not the reason: at the end of the body it says something about the others, too.
+            candidate.report_annotations(output);
         }
     }
 

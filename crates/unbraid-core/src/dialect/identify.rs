@@ -25,7 +25,7 @@ pub(crate) fn identify(event: &WireEvent<'_, '_>) -> Option<Dialect> {
         Some(Dialect::Gemini)
     } else if is_ollama(node) {
         Some(Dialect::Ollama)
-    } else if is_converse(kind, node) || is_bedrock_body(node) {
+    } else if is_converse(kind, node) || is_bedrock_body(node) || is_invoke_chunk(kind, node) {
         Some(Dialect::Bedrock)
     } else {
         None
@@ -102,7 +102,7 @@ fn is_text(node: &Node<'_>, key: &str, text: &str) -> bool {
 fn is_anthropic(kind: &str, node: &Node<'_>) -> bool {
     kind.starts_with("content_block_")
         || matches!(kind, "message_start" | "message_delta" | "message_stop")
-        || (kind == "message" && node.get("stop_reason").is_some())
+        || (kind == "message" && has(node, "content") && node.get("stop_reason").is_some())
 }
 
 fn is_cohere(kind: &str, node: &Node<'_>) -> bool {
@@ -141,9 +141,17 @@ fn is_ollama(node: &Node<'_>) -> bool {
 
 /// The answer of Converse, or of Llama or Titan, without streaming. Those of other models have no field of their own.
 fn is_bedrock_body(node: &Node<'_>) -> bool {
-    (has(node, "stopReason") && has(node, "output"))
+    let message = node.get("output").and_then(|output| output.get("message"));
+    (node.get("stopReason").is_some() && message.is_some())
+        || (has(node, "stopReason") && has(node, "output"))
         || (has(node, "generation") && has(node, "generation_token_count"))
         || (has(node, "results") && has(node, "inputTextTokenCount"))
+}
+
+/// A chunk of `InvokeModel` as JSON: the only member, as SDKs have it, or the data of an event with this name (B16).
+fn is_invoke_chunk(kind: &str, node: &Node<'_>) -> bool {
+    let has_bytes = |node: &Node<'_>| node.get("bytes").and_then(Node::as_str).is_some();
+    node.get("chunk").is_some_and(has_bytes) || (kind == "chunk" && has_bytes(node))
 }
 
 fn is_converse(kind: &str, node: &Node<'_>) -> bool {

@@ -56,13 +56,14 @@ impl TextJoiner {
 /// Reads content that is a string or a list of parts. Text parts are content, thinking parts are reasoning, and all
 /// others are kept as raw JSON (C11).
 pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
-    let parts = match &node.value {
+    let parts: Vec<&Node<'_>> = match &node.value {
         Value::Null | Value::String(_) => {
             element.update.content = some_text(node.fragment());
             return;
         }
-        Value::Array(parts) => parts.as_slice(),
-        Value::Object(_) | Value::Bool(_) | Value::Number(_) => std::slice::from_ref(node),
+        Value::Array(parts) => parts.iter().collect(),
+        Value::Object(fields) if !fields.is_empty() => node.entries().collect(), // E22
+        Value::Object(_) | Value::Bool(_) | Value::Number(_) => vec![node],
     };
     let (mut text, mut thinking) = (TextJoiner::default(), TextJoiner::default());
     let mut others = PartList::default();

@@ -23,7 +23,9 @@ pub(super) fn read(stream: &Stream) -> Answer {
         guardrail::add(&mut answer, &chunks, anthropic::read_values);
         return answer;
     }
-    let is_decoded = |wire: &&WireValue| wire.name.is_empty() && is_of_model(&wire.value);
+    let is_decoded = |wire: &&WireValue| {
+        ["", "chunk", "message", "data"].contains(&&*wire.name) && is_of_model(&wire.value)
+    };
     let decoded_values: Vec<WireValue> = stream.values.iter().filter(is_decoded).cloned().collect();
     if !decoded_values.is_empty() {
         return read_decoded(&decoded_values);
@@ -57,7 +59,11 @@ pub(super) fn read(stream: &Stream) -> Answer {
         });
         answer
     };
-    answer.error = stream.values.iter().any(is_error);
+    let is_exception = |wire: &WireValue| wire.name.ends_with("Exception");
+    answer.error = stream
+        .values
+        .iter()
+        .any(|wire| is_error(wire) || is_exception(wire));
     for chunk in &chunks {
         if answer.usage.is_null() {
             merge(

@@ -14,7 +14,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
     let (mut head, mut has_content) = (None, false);
     for wire in &stream.values {
         let value = &wire.value;
-        let is_message = value["message"].is_string() && !value["type"].is_string();
+        let is_message = !text(value, "message").is_empty() && !value["type"].is_string();
         if is_error(wire) || is_message {
             answer.error = true;
             break;

@@ -343,6 +343,10 @@ fn with_lists(mut chunk: Value) -> Value {
             }
         }
         to_list(delta.get_mut("tool_calls"));
+        let content = delta.get_mut("content");
+        to_list(
+            content.filter(|content| content.as_object().is_some_and(|parts| !parts.is_empty())),
+        );
         if delta.as_array().is_some_and(Vec::is_empty) {
             *delta = Value::Object(serde_json::Map::new());
         }
@@ -357,9 +361,8 @@ fn to_list(value: Option<&mut Value>) {
     if let Value::Object(fields) = value
         && fields.keys().all(is_position)
     {
-        *value = std::mem::take(fields)
-            .into_iter()
-            .map(|(_, entry)| entry)
-            .collect();
+        let mut entries: Vec<_> = std::mem::take(fields).into_iter().collect();
+        entries.sort_by_key(|(key, _)| key.parse::<u64>().ok());
+        *value = entries.into_iter().map(|(_, entry)| entry).collect();
     }
 }

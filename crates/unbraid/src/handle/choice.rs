@@ -358,7 +358,8 @@ impl Choice {
 
     /// Ends this choice for all its handles. What has arrived stays, and what still arrives for it is dropped.
     ///
-    /// The end `cancelled` follows at once, or `finished` if the finish reason has arrived. With several choices in one request the
+    /// The end `cancelled` follows at once, or `finished` if the finish reason has arrived (that of Gemini
+    /// counts at the end of the body, because content may follow it). With several choices in one request the
     /// server goes on producing this one. The source closes when every choice was cancelled and as many had appeared as
     /// [`expect_choices`](crate::CompletionsBuilder::expect_choices) says, or when the last handle is dropped. If the choice
     /// has ended, nothing happens.

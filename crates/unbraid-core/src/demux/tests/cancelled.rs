@@ -72,29 +72,27 @@ fn the_envelope_beside_a_cancelled_choice_is_read() {
     assert_eq!(&*metadata.extra[0].1, "\"flex\"");
 }
 
-/// What a dialect holds back of a choice belongs before its cancel, as it does before the end of the stream.
+/// The fragments of an Anthropic call replace the input in its start (A8), so that waits for them.
 #[test]
-fn a_cancel_comes_after_what_other_dialects_hold_back() {
-    // G6: content may follow a reason, so it waits.
+fn a_cancel_comes_after_the_input_in_the_start_of_a_call() {
+    let call = r#"{"type":"tool_use","id":"t","name":"f","input":{"x":1}}"#;
+    let start = format!(r#"{{"type":"content_block_start","index":0,"content_block":{call}}}"#);
+    let mut demux = Demux::new(Config::default());
+    demux.feed(format!("data: {start}\n\n").as_bytes());
+    demux.cancel(ChoiceIndex(0));
+    let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    assert_eq!(choice.end(), Some(&ChoiceEnd::Cancelled));
+    assert_eq!(choice.message().tool_calls[0].arguments, r#"{"x":1}"#);
+}
+
+/// G6: content may follow a reason of Gemini, so it waits for the end of the body.
+#[test]
+fn a_reason_of_gemini_does_not_count_before_the_end_of_the_body() {
     let finished =
-        r#"{"candidates":[{"index":0,"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#;
-    let continued = r#"{"candidates":[{"index":0,"content":{"parts":[{"text":"more"}]}}]}"#;
-    // A8: the fragments of a call replace the input in its start.
-    let call = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{"x":1}}}"#;
-    for (values, end, arguments) in [
-        (&[finished][..], ChoiceEnd::Finished("STOP".into()), None),
-        (&[finished, continued], ChoiceEnd::Cancelled, None),
-        (&[call], ChoiceEnd::Cancelled, Some(r#"{"x":1}"#)),
-    ] {
-        let mut demux = Demux::new(Config::default());
-        for value in values {
-            demux.feed(format!("data: {value}\n\n").as_bytes());
-        }
-        demux.cancel(ChoiceIndex(0));
-        let choice = demux.choice(ChoiceIndex(0)).unwrap();
-        assert_eq!(choice.end(), Some(&end));
-        let message = choice.message();
-        let call = message.tool_calls.first();
-        assert_eq!(call.map(|call| &*call.arguments), arguments);
-    }
+        r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#;
+    let mut demux = Demux::new(Config::default());
+    demux.feed(format!("data: {finished}\n\n").as_bytes());
+    demux.cancel(ChoiceIndex(0));
+    let choice = demux.choice(ChoiceIndex(0)).unwrap();
+    assert_eq!(choice.end(), Some(&ChoiceEnd::Cancelled));
 }

@@ -24,6 +24,8 @@ pub(super) struct Item {
     pub(super) moved_to: Option<i64>,
     /// Its id, which is the key only where there is no index (P06).
     pub(super) id: Option<String>,
+    /// Whether it is a call of which an event without an index had its id (P06).
+    pub(super) is_named: bool,
     /// Whether its start has arrived.
     pub(super) was_added: bool,
     pub(super) kind: ItemKind,
@@ -93,6 +95,7 @@ impl Item {
             index: None,
             moved_to: None,
             id: None,
+            is_named: false,
             was_added: false,
             kind,
             is_done: false,

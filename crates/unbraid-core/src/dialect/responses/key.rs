@@ -93,6 +93,11 @@ impl Item {
         key.call_id.is_some() && self.call_id.is_some() && !self.has_key_call_id(key)
     }
 
+    /// Whether it is a call whose events have its id, and this one has another id.
+    fn has_other_name(&self, key: &Key<'_>) -> bool {
+        self.is_named && key.id.is_some() && !self.has_key_id(key)
+    }
+
     /// Whether an event with its index may be one of it. Some servers give several items one index (P29): a call and something
     /// else, calls with different ids, and an item that follows a complete one.
     fn fits(&self, key: &Key<'_>, kind: &ItemKind) -> bool {
@@ -147,6 +152,8 @@ impl Responses {
         if item.id.is_none() {
             item.id = key.kept_id();
         }
+        let is_call = matches!(item.kind, ItemKind::Call(_));
+        item.is_named |= is_call && key.index.is_none() && !key.is_start && item.has_key_id(key);
         Some(item)
     }
 
@@ -189,7 +196,11 @@ impl Responses {
     fn find(&self, key: &Key<'_>, kind: &ItemKind) -> Option<usize> {
         let rposition = |wanted: &dyn Fn(&Item) -> bool| self.items.iter().rposition(wanted);
         let is_same = |item: &Item| {
-            item.is_kind(kind) && !item.is_done && !item.is_before(key) && !item.is_other_call(key)
+            item.is_kind(kind)
+                && !item.is_done
+                && !item.is_before(key)
+                && !item.is_other_call(key)
+                && !item.has_other_name(key)
         };
         if key.is_exact {
             return rposition(&|item| item.index == key.index);

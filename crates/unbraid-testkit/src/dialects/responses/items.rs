@@ -10,6 +10,8 @@ pub(super) struct Item {
     /// P29: the index of later events of the item.
     pub(super) moved_to: Option<i64>,
     pub(super) id: String,
+    /// P06: a call of which an event without an index had its id.
+    is_named: bool,
     pub(super) was_added: bool,
     pub(super) call: Option<usize>,
     pub(super) reasoning: Option<&'static str>,
@@ -105,6 +107,7 @@ impl Reader {
                 && (index.is_none() || item.index.is_none())
                 && !is_other(item)
                 && !(is_start && item.is_before(id))
+                && !(item.is_named && !id.is_empty() && item.id != id)
         };
         let found = found.or_else(|| self.items.iter().rposition(by_call));
         let found = found.or_else(|| self.items.iter().rposition(open));
@@ -130,6 +133,8 @@ impl Reader {
         if item.id.is_empty() {
             id.clone_into(&mut item.id);
         }
+        item.is_named |=
+            item.lane == "call" && index.is_none() && !is_start && !id.is_empty() && item.id == id;
         at
     }
 }

@@ -123,3 +123,18 @@ fn b10_a_decoded_chunk_in_which_a_choice_ends_is_not_the_whole_answer() {
     );
     assert_eq!(demux.usage().prompt_tokens, Some(3));
 }
+
+/// The body that the command writes of an answer that was interrupted.
+#[test]
+fn b12_a_body_of_converse_may_lack_its_reason() {
+    let message = json!({ "role": "assistant", "content": [{ "text": "A" }] });
+    let body = json!({ "output": { "message": message }, "stopReason": null, "usage": null });
+    let mut demux = Demux::new(Config::default());
+    demux.feed(body.to_string().as_bytes());
+    demux.finish();
+    let outcomes = demux.choices().map(|choice| choice.outcome().unwrap());
+    let texts: Vec<_> = outcomes
+        .map(|outcome| (outcome.message.content, outcome.finish_reason))
+        .collect();
+    assert_eq!(texts, [("A".to_owned(), None)]);
+}
