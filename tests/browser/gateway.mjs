@@ -82,8 +82,7 @@ const scenarios = {
     const page = await ask();
     await writing(page);
     const second = await open(page.url());
-    await until(second, (seen) => seen.state === "reconnecting");
-    report.before = await view(second);
+    report.before = await until(second, (seen) => seen.state === "reconnecting");
     await Promise.all([ended(page), ended(second)]);
   },
 
@@ -263,7 +262,7 @@ async function until(page, condition) {
   for (;;) {
     const seen = await view(page);
     report.samples.push({ sections: seen.sections.map(({ choice, text }) => ({ choice, text: text.length > 2000 ? "" : text })), url: page.url() });
-    if (condition(seen)) return;
+    if (condition(seen)) return seen;
     if (Date.now() > deadline) throw new Error(`not reached: ${JSON.stringify(seen).slice(0, 4000)}`);
     await pause(20);
   }
