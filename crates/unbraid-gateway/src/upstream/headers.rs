@@ -92,7 +92,8 @@ pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
 
 /// The headers of an upstream's response that the client gets.
 ///
-/// Cookies and what concerns origins belong to the upstream's site, not to the gateway's.
+/// Cookies, links and what concerns origins belong to the upstream's site, not to the gateway's, and so does what another gateway
+/// says of its own streams.
 pub(crate) fn for_client(headers: &HeaderMap) -> HeaderMap {
     copy(headers, |name| {
         [CONTENT_LENGTH, SET_COOKIE].contains(name)
@@ -100,7 +101,11 @@ pub(crate) fn for_client(headers: &HeaderMap) -> HeaderMap {
             || name.as_str().starts_with("x-stream-")
             || matches!(
                 name.as_str(),
-                "alt-svc" | "strict-transport-security" | "idempotent-replayed"
+                "alt-svc"
+                    | "strict-transport-security"
+                    | "idempotent-replayed"
+                    | "link"
+                    | "preference-applied"
             )
     })
 }
@@ -173,6 +178,8 @@ mod tests {
             ("set-cookie", "a=b"),
             ("access-control-allow-origin", "*"),
             ("x-stream-id", "forged"),
+            ("link", "</v1/streams/forged>; rel=\"monitor\""),
+            ("preference-applied", "respond-async"),
             ("keep-alive", "timeout=5"),
             ("x-request-id", "r"),
             ("retry-after", "3"),

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json, value::RawValue};
 use unbraid_core::{
-    CallKind, ChoiceEnd, CompletionKind, Message, ReasoningSource, Transcript,
-    internal::choice_json,
+    CallKind, ChoiceEnd, CompletionKind, Demux, Message, ReasoningSource, Transcript,
+    internal::{aggregate_of, choice_json},
 };
 use unbraid_log::Seq;
 
@@ -28,27 +28,47 @@ pub(in crate::view) fn snapshot(view: &StreamView, target: Target, upto: Seq) ->
     let mut transcripts: Vec<&Transcript> = demux.choices().collect();
     transcripts.sort_by_key(|transcript| transcript.index());
     let choices: Vec<String> = transcripts.into_iter().filter_map(choice).collect();
-    let chunk = object_text([
-        (
-            "id",
-            json!(metadata.id.as_deref().unwrap_or_default()).to_string(),
-        ),
-        ("object", json!(object).to_string()),
+    let known = [
+        ("id", json!(metadata.id.as_deref().unwrap_or_default())),
+        ("object", json!(object)),
         (
             "created",
-            json!(metadata.created.unwrap_or(view.meta().created)).to_string(),
+            json!(metadata.created.unwrap_or(view.meta().created)),
         ),
         (
             "model",
-            json!(metadata.model.as_deref().or(view.meta().model.as_deref())).to_string(),
+            json!(metadata.model.as_deref().or(view.meta().model.as_deref())),
         ),
-        ("choices", format!("[{}]", choices.join(","))),
+    ];
+    let known = known.map(|(name, value)| (name.to_owned(), value.to_string()));
+    let rest = [
+        ("choices".to_owned(), format!("[{}]", choices.join(","))),
         (
-            "unbraid",
+            "unbraid".to_owned(),
             json!({ "snapshot": true, "seq": upto }).to_string(),
         ),
-    ]);
-    select(chunk, target)
+    ];
+    let others = other_fields(&demux, target);
+    select(
+        object_text(known.into_iter().chain(others).chain(rest)),
+        target,
+    )
+}
+
+/// The fields around the choices so far: the fingerprint, the tier and the like, and in the combined view the usage, whose event
+/// has no choice.
+fn other_fields(demux: &Demux, target: Target) -> Vec<(String, String)> {
+    const KNOWN: [&str; 5] = ["id", "object", "created", "model", "choices"];
+    let response = aggregate_of(demux.metadata(), &demux.usage(), Vec::new());
+    let fields = members(&response).unwrap_or_default().into_iter();
+    let is_kept = |name: &str, raw: &str| {
+        let is_of_view = name != "usage" || target == Target::Combined;
+        raw != "null" && is_of_view && !KNOWN.contains(&name)
+    };
+    fields
+        .filter(|(name, raw)| is_kept(name, raw.get()))
+        .map(|(name, raw)| (name, raw.get().to_owned()))
+        .collect()
 }
 
 /// Cuts the snapshot as any other chunk, except that it is never left out.

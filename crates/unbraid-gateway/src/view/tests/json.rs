@@ -148,3 +148,24 @@ fn a_snapshot_names_reasoning_as_the_server_does() {
         );
     }
 }
+
+/// A reader that comes after the event with the usage gets it from the snapshot only.
+#[test]
+fn a_snapshot_has_the_usage_and_the_fields_around_the_choices() {
+    let mut script = Script::new(2);
+    script.chunk(
+        &[0],
+        r#"{"id":"c","system_fingerprint":"fp","service_tier":"default","usage":null,"choices":[{"index":0,"delta":{"content":"a"}}]}"#,
+    );
+    script.chunk(&[], r#"{"id":"c","choices":[],"usage":{"total_tokens":3}}"#);
+    for (target, usage) in [(Target::Combined, Some(3)), (choice(0), None)] {
+        let (snapshot, _) = script.read(target, crate::view::Start::Snapshot);
+        let data = snapshot.split_once("data: ").unwrap().1;
+        let data = data.split_once("\n\n").unwrap().0;
+        let chunk: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(chunk["system_fingerprint"], "fp");
+        assert_eq!(chunk["service_tier"], "default");
+        assert_eq!(chunk["usage"]["total_tokens"].as_u64(), usage);
+        assert_eq!(chunk["choices"][0]["delta"]["content"], "a");
+    }
+}
