@@ -56,15 +56,13 @@ impl TextJoiner {
 /// Reads content that is a string or a list of parts. Text parts are content, thinking parts are reasoning, and all
 /// others are kept as raw JSON (C11).
 pub(super) fn content<'a>(node: &Node<'a>, element: &mut Element<'a>) {
-    let parts: Vec<&Node<'_>> = match &node.value {
-        Value::Null | Value::String(_) => {
-            element.update.content = some_text(node.fragment());
-            return;
-        }
-        Value::Array(parts) => parts.iter().collect(),
-        Value::Object(fields) if !fields.is_empty() => node.entries().collect(), // E22
-        Value::Object(_) | Value::Bool(_) | Value::Number(_) => vec![node],
-    };
+    if matches!(node.value, Value::Null | Value::String(_)) {
+        element.update.content = some_text(node.fragment());
+        return;
+    }
+    // Neither a list nor an object in place of one (E22): kept as it is.
+    let is_other = node.as_array().is_none() && node.entries().next().is_none();
+    let parts = node.entries().chain(is_other.then_some(node));
     let (mut text, mut thinking) = (TextJoiner::default(), TextJoiner::default());
     let mut others = PartList::default();
     for part in parts {

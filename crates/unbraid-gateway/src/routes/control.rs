@@ -166,6 +166,9 @@ async fn send_until_stored(
         let now = Instant::now();
         let is_temporary = matches!(&sent, Err(error) if error.is_temporary());
         if !is_temporary || now < deadline || now > deadline + COMMAND_TIMEOUT {
+            if let (Err(error), true) = (&sent, now > deadline) {
+                tracing::warn!(%id, %error, "a cancel was answered, and the log did not take it");
+            }
             return sent;
         }
         sleep(COMMAND_PAUSE).await;

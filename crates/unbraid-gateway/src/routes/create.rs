@@ -32,7 +32,7 @@ use crate::{
     config::FanOut,
     fan_out::{Launch, Launched},
     gateway::Gateway,
-    streams::StreamPermit,
+    streams::{ReaderPermit, StreamPermit},
 };
 
 /// The path of text completions.
@@ -205,22 +205,31 @@ impl Create {
             .opening(id.clone(), permit, fan_out)
             .open(&self.gateway, start)
             .await?;
+        let attach = self.attach_to_new(id, headers, Some(reader));
+        drop(self);
+        attach.answer().await
+    }
+
+    /// Attaches to the stream that this request has opened.
+    fn attach_to_new(
+        &self,
+        id: StreamId,
+        headers: HeaderMap,
+        reader: Option<ReaderPermit>,
+    ) -> Attach {
         let form = match self.form() {
             // A cursor of another stream means nothing to a new one.
             Form::Events(_) => Form::Events(None),
             form => form,
         };
-        // Nothing needs the request any more, and a client that asked for JSON waits for the whole answer.
-        drop(self.launch);
-        let attach = Attach {
-            gateway: &self.gateway,
+        Attach {
+            gateway: self.gateway.clone(),
             id,
             form,
             headers,
             replayed: false,
-            reader: Some(reader),
-        };
-        attach.answer().await
+            reader,
+        }
     }
 
     /// 202 at once; the request is sent meanwhile.

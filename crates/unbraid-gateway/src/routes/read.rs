@@ -153,7 +153,7 @@ pub(super) async fn json(
     target: Target,
     with_state: bool,
 ) -> Result<String, ApiError> {
-    // What it says of the end of a lost stream.
+    // First, because all who ask for the ends of a lost stream share one decoding.
     view.find_ends().await;
     let decode = move || {
         view.decode_ends();

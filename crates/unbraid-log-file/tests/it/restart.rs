@@ -347,3 +347,19 @@ async fn a_reader_of_an_ended_stream_does_not_wait_for_a_transaction() {
     let (reads, ()) = futures::future::join(reads, writes).await;
     assert_eq!(reads, 20);
 }
+
+/// A gateway renews each claim once a second, and a transaction is synced.
+#[tokio::test]
+async fn a_claim_is_renewed_without_a_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("streams.log");
+    let log = open_log(&path, FileOptions::default()).await;
+    let key = |name| ClaimKey::new("alice", "/v1/completions", name, [3; 32]);
+    let id = StreamId::random().unwrap();
+    assert_eq!(log.claim(&key("k"), &id).await, Ok(Claim::Acquired));
+    let written = std::fs::read(&path).unwrap();
+    assert_eq!(log.claim(&key("k"), &id).await, Ok(Claim::Acquired));
+    assert!(std::fs::read(&path).unwrap() == written);
+    assert_eq!(log.claim(&key("other"), &id).await, Ok(Claim::Acquired));
+    assert!(std::fs::read(&path).unwrap() != written);
+}

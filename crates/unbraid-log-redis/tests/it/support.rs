@@ -66,31 +66,36 @@ pub(crate) async fn append(
 ) -> Result<Appended, LogError> {
     let repeated = async {
         loop {
-            match writer.append(record).await {
-                Err(error) if error.is_temporary() => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                result => return result,
+            if let Some(answer) = answered(writer.append(record).await).await {
+                return answer;
             }
         }
     };
-    timeout(PATIENCE, repeated)
-        .await
-        .expect("the server answers")
+    in_time(repeated).await
 }
 
 /// Repeats a seal until the server answers.
 pub(crate) async fn seal(writer: &mut dyn LogWriter, end: &StreamEnd) -> Result<(), LogError> {
     let repeated = async {
         loop {
-            match writer.seal(end).await {
-                Err(error) if error.is_temporary() => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                result => return result,
+            if let Some(answer) = answered(writer.seal(end).await).await {
+                return answer;
             }
         }
     };
+    in_time(repeated).await
+}
+
+/// The answer to a call; `None`, after a pause, if the call is to be repeated.
+async fn answered<T>(answer: Result<T, LogError>) -> Option<Result<T, LogError>> {
+    if !matches!(&answer, Err(error) if error.is_temporary()) {
+        return Some(answer);
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    None
+}
+
+async fn in_time<T>(repeated: impl Future<Output = T>) -> T {
     timeout(PATIENCE, repeated)
         .await
         .expect("the server answers")

@@ -25,7 +25,7 @@ pub(super) struct Item {
     /// Its id, which is the key only where there is no index (P06).
     pub(super) id: Option<String>,
     /// Whether it is a call of which an event without an index had its id (P06).
-    pub(super) is_named: bool,
+    pub(super) is_keyed_by_id: bool,
     /// Whether its start has arrived.
     pub(super) was_added: bool,
     pub(super) kind: ItemKind,
@@ -95,7 +95,7 @@ impl Item {
             index: None,
             moved_to: None,
             id: None,
-            is_named: false,
+            is_keyed_by_id: false,
             was_added: false,
             kind,
             is_done: false,

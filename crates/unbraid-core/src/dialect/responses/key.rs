@@ -94,8 +94,8 @@ impl Item {
     }
 
     /// Whether it is a call whose events have its id, and this one has another id.
-    fn has_other_name(&self, key: &Key<'_>) -> bool {
-        self.is_named && key.id.is_some() && !self.has_key_id(key)
+    fn is_of_other_id(&self, key: &Key<'_>) -> bool {
+        self.is_keyed_by_id && key.id.is_some() && !self.has_key_id(key)
     }
 
     /// Whether an event with its index may be one of it. Some servers give several items one index (P29): a call and something
@@ -153,7 +153,8 @@ impl Responses {
             item.id = key.kept_id();
         }
         let is_call = matches!(item.kind, ItemKind::Call(_));
-        item.is_named |= is_call && key.index.is_none() && !key.is_start && item.has_key_id(key);
+        item.is_keyed_by_id |=
+            is_call && key.index.is_none() && !key.is_start && item.has_key_id(key);
         Some(item)
     }
 
@@ -200,7 +201,7 @@ impl Responses {
                 && !item.is_done
                 && !item.is_before(key)
                 && !item.is_other_call(key)
-                && !item.has_other_name(key)
+                && !item.is_of_other_id(key)
         };
         if key.is_exact {
             return rposition(&|item| item.index == key.index);

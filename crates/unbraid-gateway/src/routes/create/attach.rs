@@ -34,8 +34,10 @@ pub(super) enum Form {
     Async,
 }
 
-pub(super) struct Attach<'g> {
-    pub(super) gateway: &'g Gateway,
+/// How a request attaches to a stream. It holds nothing of the request's body: a client that asked for JSON waits for the whole
+/// answer.
+pub(super) struct Attach {
+    pub(super) gateway: Gateway,
     pub(super) id: StreamId,
     pub(super) form: Form,
     /// The headers of the upstream's response, for the request that opened the stream.
@@ -49,7 +51,7 @@ pub(super) struct Attach<'g> {
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-impl Attach<'_> {
+impl Attach {
     pub(super) async fn answer(self) -> Answer {
         let Self {
             gateway,
@@ -59,6 +61,7 @@ impl Attach<'_> {
             replayed,
             reader,
         } = self;
+        let gateway = &gateway;
         let found = gateway.inner.views.find(&id, |_| true).await?;
         let connect = || streams::connect(gateway, &id, &found.view);
         let mut response = match form {

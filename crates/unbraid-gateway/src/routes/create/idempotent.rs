@@ -8,7 +8,7 @@ use unbraid_log::{Claim, ClaimKey, LogStatus, StreamId};
 
 use super::{
     Create,
-    attach::{Attach, Form, mark_replayed},
+    attach::{Attach, mark_replayed},
     held_claim::{HeldClaim, Lost},
     new_id,
     open::{Opening, release, release_later, start_later},
@@ -53,18 +53,9 @@ impl Create {
             let held = match claimed {
                 Claimed::Lost => continue,
                 Claimed::Answered(Outcome::Opened(headers), reader) => {
-                    let form = match create.form() {
-                        Form::Events(_) => Form::Events(None),
-                        form => form,
-                    };
-                    let attach = Opened {
-                        id,
-                        form,
-                        headers,
-                        replayed: false,
-                        reader,
-                    };
-                    return attach.answer(create).await;
+                    let attach = create.attach_to_new(id, headers, reader);
+                    drop(create);
+                    return attach.answer().await;
                 }
                 Claimed::Answered(outcome, _) => return answer_of(outcome),
                 Claimed::Held { fingerprint, .. } if fingerprint != claim.fingerprint => {
@@ -74,14 +65,16 @@ impl Create {
             };
             match create.follow(&held).await {
                 Some(Followed::Stream) => {
-                    let attach = Opened {
+                    let attach = Attach {
+                        gateway: create.gateway.clone(),
                         id: held,
                         form: create.form(),
                         headers: HeaderMap::new(),
                         replayed: true,
                         reader: None,
                     };
-                    return attach.answer(create).await;
+                    drop(create);
+                    return attach.answer().await;
                 }
                 Some(Followed::Answer(answer)) => return answer,
                 None => {}
@@ -121,39 +114,6 @@ enum Followed {
     Stream,
     /// An answer that is not kept.
     Answer(Answer),
-}
-
-/// A stream that this request or an earlier one has opened, and how the request attaches to it.
-struct Opened {
-    id: StreamId,
-    form: Form,
-    headers: HeaderMap,
-    replayed: bool,
-    reader: Option<ReaderPermit>,
-}
-
-impl Opened {
-    /// Attaches. The request is dropped before: a client that asked for JSON waits for the whole answer.
-    async fn answer(self, create: Arc<Create>) -> Answer {
-        let gateway = create.gateway.clone();
-        drop(create);
-        let Self {
-            id,
-            form,
-            headers,
-            replayed,
-            reader,
-        } = self;
-        let attach = Attach {
-            gateway: &gateway,
-            id,
-            form,
-            headers,
-            replayed,
-            reader,
-        };
-        attach.answer().await
-    }
 }
 
 /// A request that claims its key, and does the work if it gets it. It continues if its client leaves, because others may wait

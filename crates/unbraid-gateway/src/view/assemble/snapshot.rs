@@ -58,7 +58,7 @@ pub(in crate::view) fn snapshot(view: &StreamView, target: Target, upto: Seq) ->
 /// The fields around the choices so far: the fingerprint, the tier and the like, and in the combined view the usage, whose event
 /// has no choice.
 fn other_fields(demux: &Demux, target: Target) -> Vec<(String, String)> {
-    const KNOWN: [&str; 5] = ["id", "object", "created", "model", "choices"];
+    const KNOWN: [&str; 6] = ["id", "object", "created", "model", "choices", "unbraid"];
     let response = aggregate_of(demux.metadata(), &demux.usage(), Vec::new());
     let fields = members(&response).unwrap_or_default().into_iter();
     let is_kept = |name: &str, raw: &str| {

@@ -56,12 +56,18 @@ async fn requests(pair: &Pair, count: usize) {
     .await;
 }
 
-#[tokio::test]
-async fn a_key_is_held_while_the_provider_thinks_for_longer_than_a_lease() {
+/// A request whose provider was asked and has not answered, and the gate of its answer.
+async fn waiting() -> (Pair, Arc<Semaphore>, JoinHandle<Response>) {
     let gate = Arc::new(Semaphore::new(0));
     let pair = pair(slow_first(&gate).await).await;
     let first = post(&pair.a);
     requests(&pair, 1).await;
+    (pair, gate, first)
+}
+
+#[tokio::test]
+async fn a_key_is_held_while_the_provider_thinks_for_longer_than_a_lease() {
+    let (pair, gate, first) = waiting().await;
     let second = post(&pair.b);
     tokio::time::sleep(LEASE * 2).await;
     assert!(!second.is_finished());
@@ -74,10 +80,7 @@ async fn a_key_is_held_while_the_provider_thinks_for_longer_than_a_lease() {
 
 #[tokio::test]
 async fn a_key_whose_gateway_is_gone_before_the_head_is_taken_over_after_a_lease() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(slow_first(&gate).await).await;
-    let first = post(&pair.a);
-    requests(&pair, 1).await;
+    let (pair, _gate, first) = waiting().await;
     // For the log it is dead from now on.
     pair.logs[0].set(Fault::Hang);
     let started = Instant::now();
@@ -94,10 +97,7 @@ async fn a_key_whose_gateway_is_gone_before_the_head_is_taken_over_after_a_lease
 
 #[tokio::test]
 async fn a_gateway_that_slept_until_the_head_gives_its_answer_to_nobody() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(slow_first(&gate).await).await;
-    let first = post(&pair.a);
-    requests(&pair, 1).await;
+    let (pair, gate, first) = waiting().await;
     pair.logs[0].set(Fault::Hang);
     let second = read(post(&pair.b).await.unwrap()).await;
     // The head arrives before the next renewal.
@@ -112,10 +112,7 @@ async fn a_gateway_that_slept_until_the_head_gives_its_answer_to_nobody() {
 /// A broker that was started again, and empty.
 #[tokio::test]
 async fn a_key_that_the_log_has_lost_is_not_given_to_another_request() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(slow_first(&gate).await).await;
-    let first = post(&pair.a);
-    requests(&pair, 1).await;
+    let (pair, gate, first) = waiting().await;
     // From then on, the other gateway knows that there may have been claims.
     tokio::time::sleep(Duration::from_secs(5)).await;
     pair.engine.empty();
@@ -132,10 +129,7 @@ async fn a_key_that_the_log_has_lost_is_not_given_to_another_request() {
 /// It opens no stream of its own, because another gateway may have taken the key over.
 #[tokio::test]
 async fn a_gateway_without_the_log_for_a_lease_until_the_head_waits_for_it() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(slow_first(&gate).await).await;
-    let first = post(&pair.a);
-    requests(&pair, 1).await;
+    let (pair, gate, first) = waiting().await;
     pair.logs[0].set(Fault::Down);
     let second = read(post(&pair.b).await.unwrap()).await;
     gate.add_permits(1);
@@ -149,10 +143,7 @@ async fn a_gateway_without_the_log_for_a_lease_until_the_head_waits_for_it() {
 
 #[tokio::test]
 async fn a_gateway_that_does_not_get_the_log_back_answers_503() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(slow_first(&gate).await).await;
-    let first = post(&pair.a);
-    requests(&pair, 1).await;
+    let (pair, gate, first) = waiting().await;
     pair.logs[0].set(Fault::Down);
     let (id, _, text) = read(post(&pair.b).await.unwrap()).await;
     gate.add_permits(1);
@@ -181,10 +172,7 @@ async fn a_gateway_that_slept_after_its_claim_does_not_ask_the_provider() {
 
 #[tokio::test]
 async fn the_key_of_a_stream_that_begins_degraded_is_held_until_the_log_has_it() {
-    let gate = Arc::new(Semaphore::new(0));
-    let pair = pair(slow_first(&gate).await).await;
-    let first = post(&pair.a);
-    requests(&pair, 1).await;
+    let (pair, gate, first) = waiting().await;
     // Everything fails but the claims that arrive in turn.
     pair.logs[0].set(Fault::Down);
     gate.add_permits(1);

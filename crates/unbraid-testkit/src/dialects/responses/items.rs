@@ -11,7 +11,7 @@ pub(super) struct Item {
     pub(super) moved_to: Option<i64>,
     pub(super) id: String,
     /// P06: a call of which an event without an index had its id.
-    is_named: bool,
+    is_keyed_by_id: bool,
     pub(super) was_added: bool,
     pub(super) call: Option<usize>,
     pub(super) reasoning: Option<&'static str>,
@@ -107,7 +107,7 @@ impl Reader {
                 && (index.is_none() || item.index.is_none())
                 && !is_other(item)
                 && !(is_start && item.is_before(id))
-                && !(item.is_named && !id.is_empty() && item.id != id)
+                && !(item.is_keyed_by_id && !id.is_empty() && item.id != id)
         };
         let found = found.or_else(|| self.items.iter().rposition(by_call));
         let found = found.or_else(|| self.items.iter().rposition(open));
@@ -133,7 +133,7 @@ impl Reader {
         if item.id.is_empty() {
             id.clone_into(&mut item.id);
         }
-        item.is_named |=
+        item.is_keyed_by_id |=
             item.lane == "call" && index.is_none() && !is_start && !id.is_empty() && item.id == id;
         at
     }
