@@ -12,7 +12,10 @@ mod ollama;
 
 use std::{error::Error, fmt};
 
-use unbraid_core::{ChoiceIndex, Demux, Dialect, FinishReason, Transcript};
+use unbraid_core::{
+    ChoiceEnd, ChoiceIndex, Demux, Dialect, FinishReason, Transcript,
+    internal::{aggregate_of, choice_json},
+};
 
 /// Why an answer has no form of its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +66,7 @@ pub(crate) fn response(demux: &Demux) -> Result<Option<String>, NativeError> {
         choice: first,
     };
     match dialect {
-        Dialect::Chat | Dialect::Text => return Ok(Some(demux.aggregate_json())),
+        Dialect::Chat | Dialect::Text => return Ok(Some(chat(demux, &choices))),
         Dialect::Gemini => return gemini::response(demux, &choices).map(Some),
         Dialect::Responses => return Err(NativeError::Dialect(dialect)),
         _ if !others.is_empty() => {
@@ -82,6 +85,28 @@ pub(crate) fn response(demux: &Demux) -> Result<Option<String>, NativeError> {
         _ => return Err(NativeError::Dialect(dialect)),
     };
     Ok(Some(response))
+}
+
+/// A response in the format of chat or text completions. A choice that failed has its error, as providers have that report it
+/// beside a finish reason (X4).
+fn chat(demux: &Demux, choices: &[&Transcript]) -> String {
+    let choices = choices.iter().map(|choice| {
+        let mut json = choice_json(choice);
+        if let Some(error) = server_error(choice) {
+            json.truncate(json.len() - 1);
+            json.extend([",\"error\":", &error, "}"]);
+        }
+        json
+    });
+    aggregate_of(demux.metadata(), &demux.usage(), choices.collect())
+}
+
+/// The error that the server reported for a choice, as JSON.
+fn server_error(choice: &Transcript) -> Option<String> {
+    match choice.end()? {
+        ChoiceEnd::ServerError(error) => Some(error.body_json()),
+        _ => None,
+    }
 }
 
 /// The only choice of a stream.

@@ -311,21 +311,19 @@ fn logprobs(transcript: &Transcript) -> Json<'_> {
             }
         }
         for (key, raw) in fields {
-            let is_list = raw.starts_with('[');
             let has_room = merged.len() < MAX_FIELDS;
-            match merged.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, Json::Joined(lists))) if is_list => lists.push(raw.into()),
-                Some((_, Json::Raw(text))) if is_text(text) && is_text(raw) => {
+            let known = merged.iter_mut().find(|(known, _)| *known == key);
+            match (known.map(|(_, value)| value), list_of(&key, raw)) {
+                (Some(Json::Joined(lists)), Some(list)) => lists.push(list),
+                (Some(Json::Raw(text)), None) if is_text(text) && is_text(raw) => {
                     let text = text.to_mut();
                     text.pop();
                     text.push_str(raw.get(1..).unwrap_or_default());
                 }
-                Some(_) if raw == "null" => {}
-                Some((_, value)) => *value = list_or_raw(raw, is_list),
-                None if has_room => {
-                    merged.push((key, list_or_raw(raw, is_list)));
-                }
-                None => {}
+                (Some(_), None) if raw == "null" => {}
+                (Some(value), list) => *value = list_or_raw(list, raw),
+                (None, list) if has_room => merged.push((key, list_or_raw(list, raw))),
+                (None, _) => {}
             }
         }
     }
@@ -340,13 +338,35 @@ fn is_text(raw: &str) -> bool {
     raw.starts_with('"')
 }
 
-fn list_or_raw(raw: &str, is_list: bool) -> Json<'_> {
-    let raw = Cow::Borrowed(raw);
-    if is_list {
-        Json::Joined(vec![raw])
-    } else {
-        Json::Raw(raw)
+fn list_or_raw<'r>(list: Option<Cow<'r, str>>, raw: &'r str) -> Json<'r> {
+    match list {
+        Some(list) => Json::Joined(vec![list]),
+        None => Json::Raw(Cow::Borrowed(raw)),
     }
+}
+
+/// A value as a list, which some servers write as an object with the positions as keys (E22).
+fn list_of<'r>(key: &str, raw: &'r str) -> Option<Cow<'r, str>> {
+    const LISTS: [&str; 6] = [
+        "content",
+        "refusal",
+        "tokens",
+        "token_logprobs",
+        "top_logprobs",
+        "text_offset",
+    ];
+    if raw.starts_with('[') {
+        return Some(raw.into());
+    }
+    if !raw.starts_with('{') || !LISTS.contains(&key) {
+        return None;
+    }
+    let entries = raw_pairs(raw).into_iter();
+    let entries = entries.map(|(key, entry)| Some((key.parse::<u64>().ok()?, entry)));
+    let mut entries = entries.collect::<Option<Vec<_>>>()?;
+    entries.sort_by_key(|(position, _)| *position);
+    let entries: Vec<&str> = entries.into_iter().map(|(_, entry)| entry).collect();
+    Some(format!("[{}]", entries.join(",")).into())
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ use crate::{
     Audio, ChoiceEnd, Config, FinishReason, LimitExceeded, Update, Warning,
     event::Position,
     text_delta::{Delta, DeltaKind, Extras, TextDelta},
-    tool_call::cuts_calls,
     transcript::{Kind, Transcript},
 };
 use further_message::SoFar;
@@ -278,18 +277,14 @@ impl ChoiceMachine {
         if !transcript.has_started() {
             transcript.push(Kind::Start, position, 0, "");
         }
+        let first_cut = transcript.first_cut_by(&end);
         self.flush(position, transcript);
         for (text, done) in DONES {
             if transcript.has(text) {
                 transcript.push(done, position, 0, "");
             }
         }
-        tool_calls::finish_all(
-            transcript,
-            position,
-            cuts_calls(&end),
-            self.config.limits.warnings,
-        );
+        tool_calls::finish_all(transcript, position, first_cut, self.config.limits.warnings);
         if transcript.finish_reason() == Some(&FinishReason::ToolCalls)
             && transcript.calls().is_empty()
         {
@@ -300,7 +295,7 @@ impl ChoiceMachine {
                 transcript,
             );
         }
-        transcript.set_end(end, position);
+        transcript.set_end(end, first_cut, position);
     }
 
     fn role(&mut self, update: &Update<'_>, position: Position, transcript: &mut Transcript) {

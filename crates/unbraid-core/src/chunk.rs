@@ -172,10 +172,14 @@ pub(crate) const LOGPROB_LISTS: [&str; 5] = [
     "reasoning",
 ];
 
-/// Whether a raw value is a list that is not empty.
+/// Whether a raw value is a list that is not empty, or an object with positions as keys in its place (E22).
 pub(crate) fn is_filled_list(raw: &str) -> bool {
-    let inside = raw.strip_prefix('[');
-    inside.is_some_and(|inside| !inside.trim_start().starts_with(']'))
+    if let Some(inside) = raw.strip_prefix('[') {
+        return !inside.trim_start().starts_with(']');
+    }
+    let inside = raw.strip_prefix('{').unwrap_or_default();
+    let key = inside.trim_start().strip_prefix('"');
+    key.is_some_and(|key| key.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Which of the [`LOGPROB_LISTS`] hold a token.

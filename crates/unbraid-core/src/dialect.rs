@@ -27,7 +27,7 @@ mod time;
 mod wire_event;
 
 pub(crate) use continuation::{Continuation, Place};
-pub(crate) use fault::{is_error, is_failure, reported, says_error};
+pub(crate) use fault::{is_error, is_failure, reported};
 pub(crate) use identify::{identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};

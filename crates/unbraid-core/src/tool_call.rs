@@ -6,7 +6,7 @@ mod ready;
 
 use std::{fmt, sync::Arc};
 
-pub(crate) use cut::{cuts_calls, reason_cuts};
+pub(crate) use cut::{Cut, cut_of, reason_cuts};
 pub use problem::CallProblem;
 pub use ready::ReadyPolicy;
 pub(crate) use ready::{Input, ReadyMachine, ReadyState};
@@ -76,7 +76,8 @@ impl CallKind {
 pub enum CallStatus {
     /// One JSON value (or a custom tool's text).
     Complete,
-    /// Nothing or white space, in a choice that was not cut: a call without arguments (T23).
+    /// Nothing or white space, in a choice that was not cut, or before the text or call at which the limit on tokens cut it: a
+    /// call without arguments (T23, D14).
     EmptyAsObject,
     /// JSON, except for raw control characters (J1 to J3) or halves of surrogate pairs (J17) in its strings, or after a `{}`
     /// placeholder (T22).

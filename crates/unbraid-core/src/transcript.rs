@@ -99,6 +99,8 @@ pub struct Transcript {
     role: Option<Arc<str>>,
     /// The end, and how many events readers see: records after it belong to the message only.
     end: Option<(ChoiceEnd, usize)>,
+    /// The first call that the end may have cut.
+    first_cut: CallIndex,
     discarded: bool,
     index: ChoiceIndex,
     kind: CompletionKind,
@@ -134,6 +136,7 @@ impl Transcript {
             extra: Vec::new(),
             delta_extra: Vec::new(),
             end: None,
+            first_cut: CallIndex(u32::MAX),
             late_halves: [false; 3],
             discarded: false,
             discarded_bytes: 0,

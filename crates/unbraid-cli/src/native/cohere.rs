@@ -6,6 +6,7 @@ use super::{
     Answer,
     blocks::{Block, BlockRules, List, blocks},
     json::{self, Object},
+    server_error,
 };
 
 pub(super) fn response(answer: Answer<'_>) -> String {
@@ -53,6 +54,9 @@ pub(super) fn response(answer: Answer<'_>) -> String {
         .raw("finish_reason", &answer.reason())
         .raw("message", &message.finish())
         .list("logprobs", &logprobs(choice));
+    if let Some(error) = server_error(choice) {
+        response = response.raw("error", &error);
+    }
     if let Some(usage) = answer.usage() {
         response = response.raw("usage", &usage);
     }

@@ -97,7 +97,7 @@ fn check(name: &str, bytes: &[u8]) -> Checked {
     assert!(run.json().get("unbraid").is_none(), "{name}");
     if !is_finished {
         assert_ne!(run.code, 0, "{name}");
-        return Checked::Same;
+        return check_ends(name, &stream, &demux(run.stdout.as_bytes()));
     }
     assert_eq!(run.code, 0, "{name}: {}", run.stderr);
     let mut expected = facts(&stream);
@@ -117,6 +117,26 @@ fn check(name: &str, bytes: &[u8]) -> Checked {
         return Checked::Same;
     }
     Checked::Different(format!("{name}:\n{again:#}\n{expected:#}\n{}", run.stdout))
+}
+
+/// The response of an answer that is not complete is not one, either.
+fn check_ends(name: &str, stream: &Demux, again: &Demux) -> Checked {
+    let is_finished = |choice: Option<&Transcript>| {
+        let end = choice.and_then(Transcript::end);
+        end.map(|end| matches!(end, ChoiceEnd::Finished(_)))
+    };
+    let expected: Vec<_> = stream
+        .choices()
+        .map(|choice| is_finished(Some(choice)))
+        .collect();
+    let ends = stream
+        .choices()
+        .map(|choice| is_finished(again.choice(choice.index())));
+    let ends: Vec<_> = ends.collect();
+    match ends == expected {
+        true => Checked::Same,
+        false => Checked::Different(format!("{name}: {ends:?} {expected:?}")),
+    }
 }
 
 /// Moves what a guardrail did out of the choice. A stream has it in chunks before and after the end of the choice, and a
@@ -218,6 +238,39 @@ fn responses_have_no_native_form_and_chats_are_their_own() {
     assert_eq!(native, collected);
     let run = unbraid("collect --native --text", &fixture.bytes);
     assert_eq!(run.code, 2);
+}
+
+#[test]
+fn x04_f12_the_response_of_a_chat_has_the_error_of_a_choice_beside_its_reason() {
+    let choice = |index: u32, more: &str| {
+        format!(r#"{{"index":{index},"delta":{{"content":"a"}},"finish_reason":"stop"{more}}}"#)
+    };
+    let failed = choice(1, r#","error":{"message":"no capacity","code":502}"#);
+    let stream = format!(
+        "data: {{\"choices\":[{},{failed}]}}\n\ndata: [DONE]\n\n",
+        choice(0, "")
+    );
+    let run = unbraid("collect --native", stream.as_bytes());
+    let native: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(native["choices"][0].get("error"), None);
+    assert_eq!(native["choices"][1]["error"]["code"], 502);
+    let again = demux(run.stdout.as_bytes());
+    let ends: Vec<_> = again
+        .choices()
+        .filter_map(|choice| Some(choice.end()?.as_str()))
+        .collect();
+    assert_eq!(ends, ["finished", "server_error"]);
+}
+
+#[test]
+fn h06_the_response_of_cohere_has_the_error_beside_the_reason() {
+    let run = run_fixture(
+        "collect --native",
+        &Fixture::named("cohere/cohere-h06-error-reason"),
+    );
+    let native: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(native["finish_reason"], "ERROR");
+    assert!(native["error"].is_string(), "{native:#}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use names::{NameUpdate, update_name};
 
 use super::text::{join_halves, push_text, replace_halves, warn_lone_half};
 use crate::{
-    CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, Update, Warning,
+    CallIndex, CallKind, CallStatus, Fragment, Limit, LimitExceeded, Limits, Update, Warning,
     event::Position,
     transcript::{CallEntry, Kind, Transcript},
 };
@@ -240,7 +240,7 @@ pub(super) fn flush_all(transcript: &mut Transcript, position: Position, max_war
 pub(super) fn finish_all(
     transcript: &mut Transcript,
     position: Position,
-    is_cut: bool,
+    first_cut: CallIndex,
     max_warnings: usize,
 ) {
     for call in 0..transcript.calls().len() {
@@ -249,6 +249,7 @@ pub(super) fn finish_all(
     let arguments = transcript.arguments();
     for (call, arguments) in arguments.iter().enumerate() {
         if let Some(state) = transcript.call_mut(call) {
+            let is_cut = CallIndex(ordinal(call)) >= first_cut;
             state.status = Some(state.check(arguments, is_cut));
         }
     }

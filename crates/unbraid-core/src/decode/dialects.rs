@@ -62,7 +62,7 @@ impl DialectState {
     /// ping decide nothing: it may have the time in `created_at`, which Ollama's values have, too.
     pub(super) fn has_content(&self, node: &Node<'_>) -> bool {
         let event = WireEvent { name: None, node };
-        dialect::says_error(node)
+        dialect::is_error(&event)
             || match self {
                 Self::Other { .. } => dialect::identify(&event).is_some(),
                 Self::Unknown | Self::Realtime | Self::Choices { .. } => {

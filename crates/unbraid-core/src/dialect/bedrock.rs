@@ -47,6 +47,10 @@ impl DialectReader for Bedrock {
             self.invoked.decoded(node, output);
             return true;
         }
+        if !self.has_started && self.invoked.is_decoded(event) {
+            self.decoded(node, output);
+            return true;
+        }
         // As the name of a message or event, or as the only key of a line (B16).
         let mut is_known = false;
         for (name, payload) in node.as_object().unwrap_or_default() {
@@ -64,7 +68,13 @@ impl DialectReader for Bedrock {
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
         let mut fields = event.node.as_object().unwrap_or_default().iter();
         let is_exception = |name: &str| name.ends_with("Exception");
+        // The body of an error has hardly more than its message, in either spelling.
+        let has_text = |key: &str| text(event.node, key).is_some();
+        let is_message = event.kind().is_none()
+            && !invoke::is_of_family(event.node)
+            && ["message", "Message"].into_iter().any(has_text);
         super::fault::is_error(event)
+            || is_message
             || event.name.is_some_and(is_exception)
             || fields.any(|(key, value)| is_exception(key) && !value.is_null())
     }

@@ -87,6 +87,11 @@ impl DialectReader for Cohere {
     }
 
     fn is_error(&self, event: &WireEvent<'_, '_>) -> bool {
+        // A body has the error of its answer beside the reason (H06).
+        let message = event.node.get("message").and_then(Node::as_object);
+        if message.is_some() && event.node.get("finish_reason").is_some() {
+            return false;
+        }
         // An error in mid-stream is only a message (H10).
         let text = |key: &str| event.node.get(key).and_then(Node::as_str);
         let has_message = text("message").is_some_and(|message| !message.is_empty());

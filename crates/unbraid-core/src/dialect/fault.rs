@@ -9,7 +9,7 @@ pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
 }
 
 /// Whether a value says that it is an error.
-pub(crate) fn says_error(node: &Node<'_>) -> bool {
+fn says_error(node: &Node<'_>) -> bool {
     let is_error = |key: &str| {
         let value = node.get(key).and_then(Node::as_str);
         value.is_some_and(|value| value.text == "error")
@@ -109,7 +109,10 @@ fn has_error_fields(node: &Node<'_>) -> bool {
         status.is_some_and(|status| (400..600).contains(&status))
     };
     let has_message = is_set("msg") || is_set("message");
-    let kind = node.get("type").and_then(Node::as_str);
+    // The second name is that of Amazon's services.
+    let kind = ["type", "__type"]
+        .into_iter()
+        .find_map(|key| node.get(key)?.as_str());
     is_named_error(node)
         || is_set("detail")
         || (has_message && (is_error_code(node, "code") || is_error_word("code")))

@@ -107,9 +107,10 @@ fn is_anthropic(kind: &str, node: &Node<'_>) -> bool {
 
 fn is_cohere(kind: &str, node: &Node<'_>) -> bool {
     let message = node.get("message").and_then(Node::as_object);
-    let reason = node.get("finish_reason").and_then(Node::as_str);
-    // Lines of Ollama have `done`, and in some gateways a reason, too.
-    let is_body = message.is_some() && reason.is_some() && !is_ollama(node);
+    let reason = node.get("finish_reason");
+    // An answer that was cut has null. Lines of Ollama have `done`, and in some gateways a reason, too.
+    let is_reason = |reason: &Node<'_>| reason.is_null() || reason.as_str().is_some();
+    let is_body = message.is_some() && reason.is_some_and(is_reason) && !is_ollama(node);
     TYPES.contains(&kind) || is_body
 }
 

@@ -1,13 +1,26 @@
 //! Which ends of a choice may have cut its calls.
 
-use crate::{ChoiceEnd, FinishReason};
+use crate::{ChoiceEnd, FinishClass, FinishReason};
 
-/// Whether a choice may have ended before its calls were complete.
+/// Which calls of a choice the end may have cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// None: the model ended the answer.
+    None,
+    /// The one that the model was writing: servers write one call after the other, up to the limit on tokens.
+    Last,
+    /// Any: what the model wrote of it may not have arrived.
+    Any,
+}
+
+/// Which calls of a choice may have been incomplete when it ended.
 ///
 /// An unknown finish reason counts as the model's own end: most of them mean `stop` (F11).
-pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
+pub(crate) fn cut_of(end: &ChoiceEnd) -> Cut {
     match end {
-        ChoiceEnd::Finished(reason) => reason_cuts(reason),
+        ChoiceEnd::Finished(reason) if reason.class() == FinishClass::Length => Cut::Last,
+        ChoiceEnd::Finished(reason) if reason_cuts(reason) => Cut::Any,
+        ChoiceEnd::Finished(_) => Cut::None,
         ChoiceEnd::DoneWithoutFinish
         | ChoiceEnd::Interrupted
         | ChoiceEnd::ServerError(_)
@@ -15,7 +28,7 @@ pub(crate) fn cuts_calls(end: &ChoiceEnd) -> bool {
         | ChoiceEnd::Cancelled
         | ChoiceEnd::TimedOut(_)
         | ChoiceEnd::LimitExceeded(_)
-        | ChoiceEnd::Lost => true,
+        | ChoiceEnd::Lost => Cut::Any,
     }
 }
 
@@ -29,12 +42,10 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(reason: &str, expected: bool) {
-        assert_eq!(
-            cuts_calls(&ChoiceEnd::Finished(reason.into())),
-            expected,
-            "{reason}"
-        );
+    fn check(reason: &str, expected: Cut) {
+        let end = ChoiceEnd::Finished(reason.into());
+        assert_eq!(cut_of(&end), expected, "{reason}");
+        assert_eq!(reason_cuts(&reason.into()), expected != Cut::None);
     }
 
     #[test]
@@ -48,29 +59,25 @@ mod tests {
             "STOP",
             "128008",
         ] {
-            check(reason, false);
+            check(reason, Cut::None);
         }
-        for reason in [
-            "length",
-            "content_filter",
-            "max_tokens",
-            "MAX_TOKENS",
-            "SAFETY",
-            "error",
-        ] {
-            check(reason, true);
+        for reason in ["length", "max_tokens", "MAX_TOKENS"] {
+            check(reason, Cut::Last);
+        }
+        for reason in ["content_filter", "SAFETY", "error"] {
+            check(reason, Cut::Any);
         }
     }
 
     #[test]
-    fn every_end_without_a_reason_cuts_a_call() {
+    fn every_end_without_a_reason_may_cut_any_call() {
         for end in [
             ChoiceEnd::DoneWithoutFinish,
             ChoiceEnd::Interrupted,
             ChoiceEnd::Cancelled,
             ChoiceEnd::Lost,
         ] {
-            assert!(cuts_calls(&end), "{}", end.as_str());
+            assert_eq!(cut_of(&end), Cut::Any, "{}", end.as_str());
         }
     }
 }

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{CallEntry, Kind, Level, Record, Transcript};
-use crate::{CallIndex, CompletionKind, ToolCall, message::Message, tool_call::cuts_calls};
+use crate::{
+    CallIndex, ChoiceEnd, CompletionKind, ToolCall,
+    message::Message,
+    tool_call::{Cut, cut_of},
+};
 
 impl Kind {
     /// The bytes of an event's text that the model wrote as text.
@@ -54,9 +58,10 @@ impl Transcript {
         }
         self.replace_late_halves(&mut message);
         let entries = (0..).zip(&self.calls).zip(self.arguments());
-        let is_cut = self.cuts_calls();
-        let calls = entries
-            .map(|((call, entry), arguments)| entry.call(CallIndex(call), arguments, is_cut));
+        let calls = entries.map(|((call, entry), arguments)| {
+            let is_cut = self.is_cut(CallIndex(call));
+            entry.call(CallIndex(call), arguments, is_cut)
+        });
         message.tool_calls = calls.collect();
         message.drop_repeated_function_call();
         // A source may be known although its text was dropped: of a full message that repeats the deltas (E21).
@@ -87,12 +92,39 @@ impl Transcript {
             .collect();
         arguments.push_str(&entry.waiting);
         arguments.extend(self.late_half(entry));
-        Some(entry.call(call_index, arguments, self.cuts_calls()))
+        Some(entry.call(call_index, arguments, self.is_cut(call_index)))
     }
 
-    /// Whether the choice's end cut its calls; `None` while it is open.
-    fn cuts_calls(&self) -> Option<bool> {
-        self.end().map(cuts_calls)
+    /// Whether the end of the choice may have cut a call; `None` while it is open.
+    pub(super) fn is_cut(&self, call: CallIndex) -> Option<bool> {
+        self.end().map(|_| call >= self.first_cut)
+    }
+
+    /// The first call that may be incomplete if this ends the choice, and with it all later ones. What the machine has held back
+    /// until the end is not written yet.
+    pub(crate) fn first_cut_by(&self, end: &ChoiceEnd) -> CallIndex {
+        let next = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+        CallIndex(match cut_of(end) {
+            Cut::None => u32::MAX,
+            Cut::Last => self.last_call().unwrap_or(next),
+            Cut::Any => 0,
+        })
+    }
+
+    /// The call that the model wrote last, if it wrote nothing after it but white space.
+    fn last_call(&self) -> Option<u32> {
+        let records = self.records.iter().enumerate().rev();
+        let mut written = records.filter_map(|(seq, record)| match record.kind {
+            Kind::CallStart | Kind::CallArguments => Some(Some(record.number)),
+            Kind::Content | Kind::Reasoning | Kind::Refusal => {
+                let is_blank = self.text_of(seq).trim().is_empty();
+                (!is_blank).then_some(None)
+            }
+            Kind::Start | Kind::Role | Kind::CallDone | Kind::Audio | Kind::Logprobs => None,
+            Kind::ReasoningDone | Kind::ContentDone | Kind::RefusalDone => None,
+            Kind::Metadata | Kind::Finish | Kind::Warning | Kind::End => None,
+        });
+        written.next().flatten()
     }
 
     /// The id of a call, once it has arrived. The cost does not depend on the length of the arguments.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{CallEntry, Kind, Moment, Record, Transcript};
-use crate::{ChoiceEnd, EventIndex, ReasoningSource, Warning, event::Position};
+use crate::{CallIndex, ChoiceEnd, EventIndex, ReasoningSource, Warning, event::Position};
 
 impl Transcript {
     /// Whether the choice's first event was written.
@@ -107,7 +107,8 @@ impl Transcript {
         first
     }
 
-    pub(crate) fn set_end(&mut self, end: ChoiceEnd, position: Position) {
+    pub(crate) fn set_end(&mut self, end: ChoiceEnd, first_cut: CallIndex, position: Position) {
+        self.first_cut = first_cut;
         self.push(Kind::End, position, 0, "");
         self.end = Some((end, self.records.len()));
     }
@@ -116,7 +117,7 @@ impl Transcript {
     #[doc(hidden)]
     pub fn lose(&mut self, position: Position) {
         if self.end.is_none() {
-            self.set_end(ChoiceEnd::Lost, position);
+            self.set_end(ChoiceEnd::Lost, CallIndex(0), position);
         }
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fault;
 use super::lenient::{is_high_half, join_halves};
-use super::status;
+use super::status::{self, Cut};
 use super::text;
 use super::think;
 use super::tools::{FunctionCall, ToolCall, Tools};
@@ -73,6 +73,7 @@ impl Choice {
             .get("message")
             .filter(|_| self.only_messages && !has_payload_field(delta));
         let texts_before = self.text_len();
+        let texts_so_far = self.texts().map(str::len);
         let arguments = has_arguments(delta);
         self.role = self
             .role
@@ -89,6 +90,7 @@ impl Choice {
         self.refusal
             .push_str(&joined(delta, "refusal").unwrap_or_default());
         self.text_deltas += u64::from(arguments || self.text_len() > texts_before);
+        self.note_text(&texts_so_far);
         self.tools.delta(delta);
         if was_empty {
             self.only_messages = is_message && self.has_payload();
@@ -132,6 +134,7 @@ impl Choice {
     fn further_message(&mut self, message: &Value, reasoning_keys: Option<&[String]>) -> bool {
         let mut alone = Self::new(self.split_think);
         alone.apply(&json!({ "delta": message }), reasoning_keys);
+        let texts_so_far = self.texts().map(str::len);
         let mut repeats = false;
         let mut merge = |known: &mut String, text: &str| {
             // The repeated text has the whole character.
@@ -153,16 +156,31 @@ impl Choice {
         }
         self.reasoning = reasoning;
         self.text_deltas += alone.text_deltas;
+        self.note_text(&texts_so_far);
         repeats | self.tools.further_message(message)
     }
 
+    fn texts(&self) -> [&str; 3] {
+        [&self.content, &self.reasoning, &self.refusal]
+    }
+
     fn text_len(&self) -> usize {
-        self.content.len() + self.reasoning.len() + self.refusal.len()
+        self.texts().iter().map(|text| text.len()).sum()
+    }
+
+    /// Text other than white space after these lengths follows the calls so far.
+    fn note_text(&mut self, lengths: &[usize; 3]) {
+        let new = self.texts().into_iter().zip(lengths);
+        if new
+            .into_iter()
+            .any(|(text, len)| !text[*len..].trim().is_empty())
+        {
+            self.tools.text_follows();
+        }
     }
 
     fn has_payload(&self) -> bool {
-        let texts = [&self.content, &self.reasoning, &self.refusal];
-        texts.iter().any(|text| !text.is_empty()) || !self.tools.is_empty()
+        self.texts().iter().any(|text| !text.is_empty()) || !self.tools.is_empty()
     }
 
     fn content(&mut self, content: Option<&Value>) {
@@ -230,12 +248,7 @@ impl Choice {
     }
 
     fn logprobs(&mut self, element: &Value) {
-        let len = |key| {
-            element
-                .pointer(key)
-                .and_then(Value::as_array)
-                .map_or(0, Vec::len)
-        };
+        let len = |key| element.pointer(key).map_or(0, list_len);
         self.logprobs_content_len += len("/logprobs/content");
         // M6: the number of the only token of the delta.
         let has_text = text(&element["delta"], "content").is_some();
@@ -262,8 +275,22 @@ impl Choice {
             None => stream_end,
         };
         let reason = self.finish_reason.as_deref().unwrap_or_default();
-        let cut = self.end != "finished" || status::is_cut(reason);
+        let cut = match self.end {
+            "finished" if status::is_length(reason) => Cut::Last,
+            "finished" if !status::is_cut(reason) => Cut::None,
+            _ => Cut::Any,
+        };
         (self.tool_calls, self.function_call) = std::mem::take(&mut self.tools).finish(cut);
+    }
+}
+
+/// How many entries a list has, or what is sent in its place: an object with the positions as keys (E22).
+fn list_len(list: &Value) -> usize {
+    let is_position = |key: &String| key.bytes().all(|byte| byte.is_ascii_digit());
+    match list {
+        Value::Array(entries) => entries.len(),
+        Value::Object(fields) if fields.keys().all(is_position) => fields.len(),
+        _ => 0,
     }
 }
 

@@ -12,6 +12,24 @@ pub(super) fn is_cut(reason: &str) -> bool {
     WORDS.split(' ').any(|word| word == reason)
 }
 
+/// Whether it means that the limit on tokens was reached: the model had written everything but the end.
+pub(super) fn is_length(reason: &str) -> bool {
+    const WORDS: &str = "length max_tokens max_output_tokens max_messages model_context_window_exceeded model_length continuation";
+    let reason = reason.to_lowercase();
+    WORDS.split(' ').any(|word| word == reason)
+}
+
+/// The calls that the end of a choice may have cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// None.
+    None,
+    /// The one that was written last, if nothing follows it.
+    Last,
+    /// Any.
+    Any,
+}
+
 /// The status of a function call, or `None` if this client cannot decide it.
 pub(super) fn of_function(
     name: Option<&str>,

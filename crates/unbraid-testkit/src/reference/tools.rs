@@ -1,11 +1,13 @@
 //! The tool calls of one choice, correlated by id, by index, or with the latest call.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::fault::is_present;
 use super::lenient::join_halves;
 use super::ready::{self, Early, Step};
-use super::status;
+use super::status::{self, Cut};
 use super::text;
 
 /// A complete call.
@@ -44,6 +46,8 @@ pub(super) struct Tools {
     function_call: FunctionCall,
     /// The slots in order of appearance; `None` is the legacy call.
     order: Vec<Option<usize>>,
+    /// The call that was written last, as in `order`, unless text follows it.
+    last: Option<Option<usize>>,
     steps: Vec<Step>,
 }
 
@@ -121,6 +125,11 @@ impl Tools {
         repeats
     }
 
+    /// Text follows the calls so far.
+    pub(super) fn text_follows(&mut self) {
+        self.last = None;
+    }
+
     /// The first finish reason arrives.
     pub(super) fn finish_reason(&mut self, reason: &str) {
         self.steps.push(Step::Finish(reason.to_owned()));
@@ -146,6 +155,10 @@ impl Tools {
             (None, Some(_)) => self.steps.push(Step::Name(call)),
             (Some(before), Some(after)) if before != after => self.steps.push(Step::Rename(call)),
             _ => {}
+        }
+        // A call without a name shows only at the end of the choice.
+        if after.is_some() && (before.is_none() || !text.is_empty()) {
+            self.last = Some(slot);
         }
         if !text.is_empty() {
             self.steps.push(Step::Text(call, text));
@@ -246,7 +259,23 @@ impl Tools {
         self.slots.len() - 1
     }
 
-    pub(super) fn finish(self, cut: bool) -> (Vec<ToolCall>, Option<FunctionCall>) {
+    pub(super) fn finish(self, cut: Cut) -> (Vec<ToolCall>, Option<FunctionCall>) {
+        let place = |call| self.order.iter().position(|known| *known == call);
+        let last = self.last.and_then(place);
+        let is_cut: HashMap<Option<usize>, bool> = self
+            .order
+            .iter()
+            .map(|call| {
+                let is_cut = match cut {
+                    Cut::None => false,
+                    // Calls that came before it in the stream are complete.
+                    Cut::Last => last.is_some_and(|last| place(*call) >= Some(last)),
+                    Cut::Any => true,
+                };
+                (*call, is_cut)
+            })
+            .collect();
+        let is_cut = |call| is_cut.get(&call).copied().unwrap_or(cut != Cut::None);
         let early: Vec<_> = (0..)
             .zip(&self.slots)
             .map(|(index, slot)| self.early(Some(index), slot.kind.as_deref() == Some("custom")))
@@ -256,15 +285,16 @@ impl Tools {
             .slots
             .into_iter()
             .zip(early)
-            .map(|(slot, early)| ToolCall {
+            .enumerate()
+            .map(|(position, (slot, early))| ToolCall {
                 early,
-                ..slot.finish(cut)
+                ..slot.finish(is_cut(Some(position)))
             })
             .collect();
         let name = self.function_call.name.as_deref().map(join_halves);
         let arguments = join_halves(&self.function_call.arguments);
         let came = name.is_some() || !arguments.is_empty();
-        let status = status::of_function(name.as_deref(), false, &arguments, cut);
+        let status = status::of_function(name.as_deref(), false, &arguments, is_cut(None));
         let legacy = FunctionCall {
             name,
             arguments,

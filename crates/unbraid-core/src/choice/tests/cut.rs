@@ -220,6 +220,55 @@ fn j06_a_number_and_a_text_do_not_show_their_end() {
     check("custom", "", CallStatus::Complete, CallStatus::Truncated);
 }
 
+/// What follows a call without arguments in a chat stream, by the end of the choice, and whether the call is then cut.
+#[test]
+fn d14_a_call_before_the_last_text_or_call_is_complete_at_the_token_limit() {
+    let other =
+        r#"{"tool_calls":[{"index":1,"id":"d","function":{"name":"g","arguments":"{\"a\":"}}]}"#;
+    let own = r#"{"tool_calls":[{"index":0,"function":{"arguments":" "}}]}"#;
+    let cases: [(&[&str], &str, CallStatus); 8] = [
+        (&[other], "length", CallStatus::EmptyAsObject),
+        (
+            &[r#"{"content":"And"}"#],
+            "MAX_TOKENS",
+            CallStatus::EmptyAsObject,
+        ),
+        (
+            &[r#"{"reasoning":"Hm"}"#],
+            "length",
+            CallStatus::EmptyAsObject,
+        ),
+        (&[r#"{"content":"\n"}"#], "length", CallStatus::Truncated),
+        (&[], "length", CallStatus::Truncated),
+        (&[other, own], "length", CallStatus::Truncated),
+        // What a filter or a failure left out may be of any call.
+        (&[other], "content_filter", CallStatus::Truncated),
+        (&[other], "error", CallStatus::Truncated),
+    ];
+    for (follow, reason, expected) in cases {
+        let mut demux = Demux::new(Config::default());
+        let first =
+            r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":""}}]}"#;
+        for delta in [first].iter().chain(follow) {
+            let chunk = format!("{{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}");
+            demux.feed(format!("data: {chunk}\n\n").as_bytes());
+        }
+        let chunk =
+            format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
+        demux.feed(format!("data: {chunk}\n\ndata: [DONE]\n\n").as_bytes());
+        let choice = demux.choice(ChoiceIndex(0)).expect("it has begun");
+        let calls = choice.message().tool_calls;
+        assert_eq!(calls[0].status, Some(expected), "{follow:?} {reason}");
+        let is_usable = calls[0].parse::<Value>().is_ok();
+        assert_eq!(is_usable, expected == CallStatus::EmptyAsObject);
+        let mut ready = crate::ReadyCursor::new(CallIndex(0), crate::ReadyPolicy::NextCall);
+        let ready = ready.poll(choice).expect("the choice has ended");
+        assert_eq!(ready.is_ok(), is_usable, "{follow:?} {reason}");
+        let other = calls.get(1).map(|call| call.status);
+        assert!(matches!(other, None | Some(Some(CallStatus::Truncated))));
+    }
+}
+
 #[test]
 fn a_call_of_an_open_choice_has_no_arguments_yet_and_cannot_be_parsed() {
     let mut demux = Demux::new(Config::default());

@@ -36,6 +36,9 @@ pub(super) struct Invoked {
     /// Whether a value was read: text after it is a damaged chunk, and not the answer of an agent, and no later value is a whole
     /// answer.
     has_chunk: bool,
+    /// Whether a chunk with `choices`, or one with the fields of a model family, was read.
+    has_choices: bool,
+    has_fields: bool,
 }
 
 /// The usage that Bedrock adds to the last chunk.
@@ -61,6 +64,15 @@ impl Bedrock {
         let mut inner = Output::default();
         self.inner_value(&node, &mut inner);
         output.absorb(inner);
+    }
+
+    /// Reads a chunk that a gateway has decoded, of a model whose chunks say nothing about Bedrock.
+    pub(super) fn decoded<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        self.invoked.has_chunk = true;
+        match is_of_family(node) {
+            true => self.invoked.decoded(node, output),
+            false => self.inner_value(node, output),
+        }
     }
 
     fn inner_value<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
@@ -92,6 +104,18 @@ impl Bedrock {
 }
 
 impl Invoked {
+    /// Whether a value is a chunk that a gateway has decoded, although it says nothing about Bedrock. Only a caller who names the
+    /// dialect begins a stream with one (D05); after a value of another kind it is one of another format (D06).
+    pub(super) fn is_decoded(&self, event: &WireEvent<'_, '_>) -> bool {
+        let is_first = !self.has_chunk;
+        match identify(event) {
+            Some(Dialect::Anthropic) => is_first || self.anthropic.is_some(),
+            Some(Dialect::Chat) => is_first || self.has_choices,
+            _ if self.anthropic.is_some() => true,
+            _ => (is_first || self.has_fields) && is_of_family(event.node),
+        }
+    }
+
     pub(super) fn keep_alive(&mut self, output: &mut Output<'_>) {
         if let Some(anthropic) = &mut self.anthropic {
             anthropic.keep_alive(output);
@@ -129,6 +153,7 @@ impl Invoked {
 
     /// Reads a chunk with `choices` (AI21, gpt-oss, DeepSeek).
     fn choices<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        self.has_choices = true;
         if self.reasoning_keys.is_empty() {
             self.reasoning_keys = default_reasoning_keys().to_vec();
         }
@@ -162,6 +187,7 @@ impl Invoked {
     /// without streaming, or what a gateway has decoded. Only the first value may be a whole answer, which has its reason.
     pub(super) fn decoded<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.has_chunk = true;
+        self.has_fields = true;
         self.model(node, output);
         let mut usage = Object::default();
         for key in [
@@ -323,6 +349,13 @@ pub(super) fn is_of_model(node: &Node<'_>) -> bool {
         .any(has_list)
         || ["generation", "completion"].into_iter().any(has_text)
         || (has_text("text") && has("generation_id"))
+}
+
+/// Whether a value has the fields of one of these models, or of one whose fields are common words.
+pub(super) fn is_of_family(node: &Node<'_>) -> bool {
+    let has_text = |key: &str| node.get(key).and_then(Node::as_str).is_some();
+    let is_finished = node.get("is_finished").and_then(Node::as_bool);
+    is_of_model(node) || has_text("outputText") || is_finished.is_some()
 }
 
 /// The fields by which an event of Cohere's Command is recognized.

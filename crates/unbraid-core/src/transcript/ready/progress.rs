@@ -3,7 +3,7 @@
 use super::super::{Kind, Moment, Record, Transcript};
 use crate::{
     CallIndex, CallKind, CallStatus, ChoiceError, EventIndex, JsonErrorKind, ReadyPolicy, ToolCall,
-    tool_call::{Input, ReadyMachine, ReadyState, cuts_calls, reason_cuts},
+    tool_call::{Input, ReadyMachine, ReadyState, reason_cuts},
 };
 
 /// How far one call is.
@@ -139,10 +139,9 @@ impl CallProgress {
         {
             return Err(error.into());
         }
-        let is_cut = match transcript.end().filter(|_| ready.is_end) {
-            Some(end) => cuts_calls(end),
-            None => self.machine.is_cut(),
-        };
+        let is_cut = transcript.is_cut(self.call_index);
+        let is_cut = is_cut.filter(|_| ready.is_end);
+        let is_cut = is_cut.unwrap_or_else(|| self.machine.is_cut());
         let call = transcript.call_until(self.call_index, ready.records, is_cut);
         let call = call.ok_or(JsonErrorKind::Truncated { bytes: 0 })?;
         match call.status {

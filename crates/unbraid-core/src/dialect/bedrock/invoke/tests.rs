@@ -138,3 +138,96 @@ fn b12_a_body_of_converse_may_lack_its_reason() {
         .collect();
     assert_eq!(texts, [("A".to_owned(), None)]);
 }
+
+/// The texts and reasons of values that stand in events, as a gateway sends what it has decoded.
+fn read_events(values: &[Value]) -> (Demux, Vec<(String, Option<String>)>) {
+    let mut demux = Demux::new(Config::default().with_dialect(Dialect::Bedrock));
+    for value in values {
+        demux.feed(format!("data: {value}\n\n").as_bytes());
+    }
+    demux.finish();
+    let outcomes = demux.choices().map(|choice| choice.outcome().unwrap());
+    let outcomes = outcomes.map(|outcome| {
+        let reason = outcome
+            .finish_reason
+            .map(|reason| reason.as_str().to_owned());
+        (outcome.message.content, reason)
+    });
+    let outcomes = outcomes.collect();
+    (demux, outcomes)
+}
+
+#[test]
+fn b10_d05_decoded_chunks_of_every_model_are_read_where_the_dialect_is_given() {
+    let metrics = json!({ "inputTokenCount": 3, "outputTokenCount": 2 });
+    let titan = |text: &str, reason: Value| json!({ "outputText": text, "index": 0, "completionReason": reason, "inputTextTokenCount": 3 });
+    let command = |text: &str, end: bool| json!({ "text": text, "is_finished": end, "finish_reason": end.then_some("COMPLETE") });
+    let chat = |text: &str, reason: Value| json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": reason }] });
+    let claude = [
+        json!({ "type": "message_start", "message": { "role": "assistant", "content": [] } }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "AB" } }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }),
+        json!({ "type": "message_stop", "amazon-bedrock-invocationMetrics": metrics }),
+    ];
+    let rows: [(&str, &[Value]); 4] = [
+        (
+            "FINISH",
+            &[titan("A", Value::Null), titan("B", json!("FINISH"))],
+        ),
+        (
+            "COMPLETE",
+            &[command("A", false), command("B", false), command("", true)],
+        ),
+        ("stop", &[chat("A", Value::Null), chat("B", json!("stop"))]),
+        ("end_turn", &claude),
+    ];
+    for (reason, values) in rows {
+        let (demux, choices) = read_events(values);
+        assert_eq!(
+            choices,
+            [("AB".to_owned(), Some(reason.to_owned()))],
+            "{values:?}"
+        );
+        assert_eq!(demux.metadata().dialect(), Some(Dialect::Bedrock));
+    }
+    assert_eq!(read_events(&claude).0.usage().prompt_tokens, Some(3));
+}
+
+#[test]
+fn d06_a_value_of_another_kind_is_foreign_among_decoded_chunks() {
+    let titan = json!({ "outputText": "A", "completionReason": "FINISH" });
+    let chat = json!({ "choices": [{ "index": 0, "delta": { "content": "B" } }] });
+    let (demux, choices) = read_events(&[titan, chat]);
+    assert_eq!(choices, [("A".to_owned(), Some("FINISH".to_owned()))]);
+    assert!(
+        demux
+            .warnings()
+            .iter()
+            .any(|warning| &*warning.code == "D6")
+    );
+}
+
+#[test]
+fn x08_the_body_of_an_error_of_amazon_is_one() {
+    let bodies = [
+        json!({ "message": "The security token is expired" }),
+        json!({ "Message": "User is not authorized" }),
+        json!({ "__type": "com.amazon.coral#ThrottlingException", "message": "Too many requests" }),
+    ];
+    for body in &bodies {
+        let (demux, choices) = read_events(std::slice::from_ref(body));
+        assert_eq!(choices, []);
+        let closed = demux.closed().expect("the stream has ended");
+        assert!(
+            matches!(closed, Err(crate::StreamError::Server(_))),
+            "{body}"
+        );
+    }
+    // Its type shows what the last one is.
+    let mut demux = Demux::new(Config::default());
+    demux.feed(bodies[2].to_string().as_bytes());
+    demux.finish();
+    let closed = demux.closed().expect("the stream has ended");
+    assert!(matches!(closed, Err(crate::StreamError::Server(_))));
+}
