@@ -61,6 +61,12 @@ impl ByFinish {
         }
     }
 
+    /// Whether a report is that of one of the choices.
+    fn has(&self, report: &Arc<Fields>) -> bool {
+        let report = shared_merged(report);
+        self.choices().iter().any(|(_, known)| *known == report)
+    }
+
     /// The fields of each choice.
     fn choices(&self) -> Cow<'_, [(ChoiceIndex, Arc<Fields>)]> {
         match &self.only {
@@ -149,7 +155,8 @@ impl Reported {
             }
             Source::Bare => {
                 self.at_finish.has_other = true;
-                self.after_finish.has_other = true;
+                // The report of a choice that comes again is not one of all choices.
+                self.after_finish.has_other |= !self.after_finish.has(&fields);
             }
         }
         self.envelope.add(raw, form, fields);

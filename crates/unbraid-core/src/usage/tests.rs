@@ -120,6 +120,20 @@ fn u16_usage_in_the_chunks_of_several_finishes_is_added_up() {
 }
 
 #[test]
+fn u16_a_report_of_a_choice_that_comes_again_is_not_one_of_all() {
+    let bare = |tokens| chunk(&json!([]), &usage(5, tokens));
+    let ended = |index| chunk(&json!([finish(index)]), &Value::Null);
+    let expected = "5 7 12 [0:3, 1:4] reported";
+    let once = words(2) + &ended(0) + &bare(3) + &ended(1) + &bare(4);
+    check(&once, expected);
+    check(&(once + &bare(4) + &bare(3)), expected);
+    let early = words(2) + &ended(0) + &bare(3) + &bare(3) + &ended(1) + &bare(4);
+    check(&early, expected);
+    let total = words(2) + &ended(0) + &bare(3) + &ended(1) + &bare(4) + &bare(7);
+    check(&total, "5 7 12 [0:~3, 1:~3] mixed");
+}
+
+#[test]
 fn u16_a_cut_stream_adds_the_counts_of_choices_without_a_report() {
     let stream = words(3) + &chunk(&json!([finish(0), finish(1)]), &usage(5, 4));
     let demux = check(&stream, "5 ~10 ~15 [0:~3, 1:4, 2:~3] mixed");

@@ -84,7 +84,11 @@ impl Tally {
         match self.finished.as_slice() {
             _ if !is_alone => {}
             [index] => merge(self.after_finish.entry(*index).or_default(), usage),
-            _ => self.elsewhere = true,
+            _ => {
+                let mut report = Fields::new();
+                merge(&mut report, usage);
+                self.elsewhere |= !self.after_finish.values().any(|known| *known == report);
+            }
         }
     }
 
