@@ -31,6 +31,8 @@ pub(crate) struct Anthropic {
     last_index: Option<i64>,
     /// Whether a block or a reason came, so that another message is not a repetition (A11).
     has_content: bool,
+    /// Whether anything of that can be seen: text, a call, another block, a reason.
+    has_arrived: bool,
     blocks: Blocks,
     calls: Calls,
     /// The last stop reason, until the event after it (A03, A17).
@@ -137,8 +139,16 @@ impl Anthropic {
         if self.has_started && !is_late {
             let id = text(message, "id").filter(|_| !has_ended);
             let is_same = id.is_some() && self.id.as_deref() == id.as_deref();
-            if self.has_content && !is_same {
+            if self.has_content && !is_same && (self.has_arrived || has_ended) {
                 return output.second_message();
+            }
+            if self.has_content && !is_same {
+                // The blocks that were started belong to an attempt that a gateway gave up.
+                self.blocks = Blocks::default();
+                self.last_index = None;
+                self.has_content = false;
+                let id = id.filter(|id| id.len() <= MAX_NAME_BYTES);
+                self.id = id.map(Cow::into_owned);
             }
             self.begun_to = self.last_index;
             return output.second_start();
@@ -172,6 +182,7 @@ impl Anthropic {
         if let Some(delta) = node.get("delta") {
             if let Some(reason) = self.stop_fields(delta, output) {
                 self.has_content = true;
+                self.has_arrived = true;
                 self.reason = Some(reason);
             }
             self.usage(delta, output); // where the API had it at first

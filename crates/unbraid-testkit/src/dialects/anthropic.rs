@@ -16,6 +16,24 @@ struct Block {
     is_headless: bool,
 }
 
+impl Block {
+    /// Whether it is a text, or thinking, of which nothing has arrived.
+    fn is_empty(&self) -> bool {
+        let is_text = ["text", "thinking"]
+            .iter()
+            .any(|kind| self.start["type"] == *kind);
+        let mut values = [&self.start].into_iter().chain(&self.deltas);
+        let is_filled = |value: &Value| {
+            let fields = value.as_object().into_iter().flatten();
+            let mut fields = fields
+                .filter(|(key, _)| *key != "type")
+                .map(|(_, value)| value);
+            fields.any(|value| !matches!(value, Value::Null) && *value != "" && *value != json!([]))
+        };
+        is_text && !values.any(is_filled)
+    }
+}
+
 pub(super) fn read(stream: &Stream) -> Answer {
     read_values(&stream.values)
 }
@@ -47,7 +65,14 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 begun_to = begun.map(|block| block.index).max();
                 if started && !is_late {
                     let is_same = own_id.is_some() && own_id == id;
-                    if has_content && (!is_same || choice.finish_reason.is_some()) {
+                    let has_ended = choice.finish_reason.is_some();
+                    if has_content && !is_same && !has_ended && blocks.iter().all(Block::is_empty) {
+                        // What an attempt started and did not fill is forgotten.
+                        (id, begun_to, has_content) = (own_id, None, false);
+                        blocks.clear();
+                        order.clear();
+                    }
+                    if has_content && (!is_same || has_ended) {
                         answer.malformed = true;
                         break;
                     }

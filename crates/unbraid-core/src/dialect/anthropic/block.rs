@@ -27,6 +27,7 @@ impl Anthropic {
         }
         self.last_index = self.last_index.max(Some(index));
         let kind = text(block, "type");
+        self.has_arrived |= !is_empty_start(kind.as_deref(), block);
         if kind.as_deref() == Some("tool_use") && self.call_restart(index, block, output) {
             return;
         }
@@ -89,6 +90,7 @@ impl Anthropic {
         if is_blank(kind, delta) {
             return;
         }
+        self.has_arrived |= !is_empty(kind, delta);
         let is_open = match self.blocks.get(index) {
             // The start of these arguments was lost.
             Some(Block::Text) => kind != "input_json_delta",
@@ -253,6 +255,15 @@ fn is_blank(kind: &str, delta: &Node<'_>) -> bool {
         && !fields
             .iter()
             .any(|(key, value)| key != "type" && value.is_set())
+}
+
+/// Whether the start of a block brings nothing yet: a text without text.
+fn is_empty_start(kind: Option<&str>, block: &Node<'_>) -> bool {
+    let fields = block.as_object().unwrap_or_default();
+    matches!(kind, Some("text" | "thinking"))
+        && !fields
+            .iter()
+            .any(|(key, value)| key != "type" && value.has_content())
 }
 
 /// Whether a delta brings nothing, so that it opens no block.

@@ -52,6 +52,7 @@ impl Anthropic {
             _ => return false,
         }
         self.ensure_started();
+        self.has_arrived = true;
         true
     }
 }

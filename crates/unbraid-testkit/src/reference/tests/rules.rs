@@ -216,8 +216,13 @@ fn usage_of_each_choice_is_added_up_with_one_prompt() {
         &[&finishes[..], &[all]].concat(),
     );
 
-    // Usage that does not follow a finish means that each report is a running total.
-    let last = "usage {\"prompt_tokens\":5,\"completion_tokens\":7,\"total_tokens\":12}";
-    let running = [fin(1, ""), alone(2), fin(0, ""), alone(7), alone(7)].concat();
-    check(&running, &[&finishes[..], &[last]].concat());
+    // The report of a choice that comes again changes nothing. Other usage that does not follow a finish means that each
+    // report is a running total.
+    let each = [fin(1, ""), alone(2), fin(0, ""), alone(7)].concat();
+    check(
+        &(each.clone() + &alone(7)),
+        &[&finishes[..], &[all]].concat(),
+    );
+    let last = "usage {\"prompt_tokens\":5,\"completion_tokens\":8,\"total_tokens\":13}";
+    check(&(each + &alone(8)), &[&finishes[..], &[last]].concat());
 }
