@@ -229,7 +229,11 @@ impl RedisWriter {
 
     async fn call(&self, request: &Request) -> Result<Value, LogError> {
         let replicas = self.log.options.replicas;
-        Ok(self.log.link.call_confirmed(request, replicas).await?)
+        match self.log.link.call_confirmed(request, replicas).await {
+            // Unlike other failures this one says that nothing was stored.
+            Err(Failure::Server(code)) if code == "OOM" => Err(LogError::Full),
+            answered => Ok(answered?),
+        }
     }
 }
 

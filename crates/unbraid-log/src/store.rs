@@ -210,8 +210,8 @@ pub trait LogWriter: Send {
     /// # Errors
     ///
     /// [`LogError::Sealed`], [`LogError::Fenced`] and [`LogError::Expired`] are final. After [`LogError::Gap`] the records
-    /// after the log's tail have to be appended again, because the engine has lost them. [`LogError::Unavailable`] does not
-    /// say whether the record was appended.
+    /// after the log's tail have to be appended again, because the engine has lost them. [`LogError::Full`] says that this call
+    /// has stored nothing, and [`LogError::Unavailable`] does not say whether the record was appended.
     fn append<'a>(&'a mut self, record: &'a Record) -> BoxFuture<'a, Result<Appended, LogError>>;
 
     /// Extends the lease by its full duration.

@@ -359,7 +359,7 @@ async fn an_answer_that_ends_while_the_log_is_down_is_written_whole_later() {
 async fn an_answer_whose_last_events_the_log_refuses_ends_with_an_error() {
     let fenced = LogError::Fenced { first: Seq(1) };
     for (error, policy, end) in [
-        (unavailable(), OnLogFailure::Fail, Some(End::ServerError)),
+        (LogError::Full, OnLogFailure::Fail, Some(End::ServerError)),
         // Another producer writes the log, and its end is not ours to decide.
         (fenced, OnLogFailure::Degrade, None),
         (

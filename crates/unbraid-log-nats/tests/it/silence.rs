@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 use unbraid_log::{
-    Appended, End, Follower, LogStatus, LogStore, Producer, ProducerOptions, Seq, StreamEnd,
+    Appended, End, Follower, LogStatus, LogStore, OnFailure, Producer, ProducerOptions, Seq,
+    StreamEnd,
 };
 
 use crate::support::{LEASE, connect, meta, new_id, record, server};
@@ -64,6 +65,36 @@ async fn a_living_producer_survives_a_server_that_is_suspended_for_longer_than_i
     for check in join_all(checks).await {
         check.unwrap();
     }
+}
+
+/// The server stores what it was sent once it continues.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_policy_fail_the_end_has_the_same_number_for_readers_and_in_the_log() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let log = Arc::new(connect(&server).await);
+    let id = new_id();
+    let options = ProducerOptions::default().with_on_failure(OnFailure::Fail);
+    let opened = Producer::open(log.clone(), &id, &meta(), options).await;
+    let producer = opened.unwrap();
+    server.pause();
+    // It may answer for another moment.
+    let mut last = 0;
+    while producer.flushed().await.is_ok() {
+        last += 1;
+        producer.append(record(last, last));
+    }
+    producer.finish(StreamEnd::new(End::ServerError));
+    server.resume();
+    let sealed = timeout(Duration::from_secs(10), producer.sealed()).await;
+    sealed.expect("the producer hangs");
+    assert_eq!(producer.journal().tail(), Seq(last));
+    let status = log.status(&id).await;
+    assert!(
+        matches!(status, Ok(LogStatus::Ended { tail, .. }) if tail == Seq(last)),
+        "{status:?}"
+    );
 }
 
 /// However late the producer renews: its lease begins anew with the first answer.

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 use unbraid_log::{
-    Claim, ClaimKey, End, LogError, LogStatus, LogStore, Meta, Producer, ProducerOptions,
-    StreamEnd, StreamId,
+    Claim, ClaimKey, End, LogError, LogStatus, LogStore, Meta, OnFailure, Producer,
+    ProducerOptions, Seq, StreamEnd, StreamId,
 };
 use unbraid_log_redis::RedisLog;
 use unbraid_testkit::servers::RedisServer;
@@ -98,6 +98,28 @@ async fn producers_whose_events_a_full_server_refuses_are_not_lost() {
 }
 
 #[tokio::test]
+async fn with_the_policy_fail_an_event_that_a_full_server_refuses_does_not_delay_the_end() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let log = connect(&server).await;
+    let options = ProducerOptions::default().with_on_failure(OnFailure::Fail);
+    let id = StreamId::random().unwrap();
+    let store: Arc<dyn LogStore> = Arc::new(log.clone());
+    let producer = Producer::open(store, &id, &meta(), options).await.unwrap();
+    producer.append(record(1, 1));
+    producer.flushed().await.unwrap();
+    set(&server, "maxmemory", "1");
+    producer.append(record(2, 3));
+    let refused = timeout(PATIENCE, producer.flushed()).await.unwrap();
+    assert_eq!(refused, Err(LogError::Full));
+    producer.finish(StreamEnd::new(End::ServerError));
+    timeout(PATIENCE, producer.sealed()).await.unwrap();
+    assert_eq!(read_all(&log, &id).await, Ok(vec![1]));
+    assert_eq!(producer.journal().tail(), Seq(1));
+}
+
+#[tokio::test]
 async fn a_stream_whose_opening_a_full_server_refuses_is_written_later() {
     let Some(server) = RedisServer::new() else {
         return;
@@ -131,7 +153,7 @@ async fn a_full_server_takes_the_end_of_a_stream_whose_events_it_has() {
     writer.append(&record(1, 1)).await.unwrap();
     set(&server, "maxmemory", "1");
     let refused = writer.append(&record(2, 2)).await;
-    assert!(refused.is_err_and(|error| error.is_temporary()));
+    assert_eq!(refused, Err(LogError::Full));
     assert_eq!(writer.seal(&StreamEnd::new(End::Finished)).await, Ok(()));
     assert_eq!(read_all(&log, &id).await, Ok(vec![1]));
 }

@@ -16,4 +16,5 @@ mod slots;
 mod slow_link;
 mod startup;
 mod support;
+mod suspended;
 mod tls;

@@ -18,7 +18,8 @@ pub enum OnFailure {
     /// Readers get events from memory, and the log gets them once it is back.
     #[default]
     Degrade,
-    /// The stream ends as [`End::ServerError`](crate::End::ServerError).
+    /// The stream ends as [`End::ServerError`](crate::End::ServerError). Readers get the record whose append had no answer as
+    /// well, because the log may have it: it is appended again before the end.
     Fail,
 }
 

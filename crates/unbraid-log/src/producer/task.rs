@@ -337,6 +337,12 @@ impl ProducerTask {
                 let _appended = journal.append(&record);
             }
         }
+        // First: what was released with the failure counts as not acknowledged.
+        if self.machine.has_failed() {
+            let error = || LogError::unavailable("the log failed");
+            let error = self.refusal.clone().unwrap_or_else(error);
+            self.report_failure(error);
+        }
         let is_degraded = self.machine.is_degraded();
         let tail = journal.tail();
         let (known, was_degraded) = {
@@ -350,11 +356,6 @@ impl ProducerTask {
             });
         }
         self.observe_changes(is_degraded);
-        if self.machine.has_failed() {
-            let error = || LogError::unavailable("the log failed");
-            let error = self.refusal.clone().unwrap_or_else(error);
-            self.report_failure(error);
-        }
         if self.machine.end_is_released()
             && self.log_end.is_none()
             && self.shared.journal.end().is_none()

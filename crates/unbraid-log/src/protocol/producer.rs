@@ -97,6 +97,8 @@ pub(crate) struct ProducerMachine {
     /// The next record to append, and the log's tail before it.
     next: usize,
     tail: Seq,
+    /// The log may have the events up to this one, or get them late: an append of them had no answer.
+    in_doubt: Seq,
     /// Readers may get the events up to this one.
     released: Seq,
     /// Whether readers get what the log does not have.
@@ -132,6 +134,7 @@ impl ProducerMachine {
             received: Seq::START,
             next: 0,
             tail: Seq::START,
+            in_doubt: Seq::START,
             released: Seq::START,
             is_degraded: false,
             is_finished: false,

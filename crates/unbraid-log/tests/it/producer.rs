@@ -1,6 +1,7 @@
 //! Producers whose log fails, hangs, answers late, or forgets.
 
 mod asleep;
+mod fails;
 mod superseded;
 
 use std::{
@@ -121,6 +122,17 @@ impl Running {
         let expected: Vec<String> = (1..=texts.len()).map(|n| n.to_string()).collect();
         assert_eq!(texts, expected);
         texts.len() as u64
+    }
+
+    /// Waits for the failure of the log.
+    async fn failed(&self) {
+        let failed = std::future::poll_fn(|cx| self.producer.poll_failed(cx));
+        let error = timeout(PATIENCE, failed).await.unwrap();
+        assert!(matches!(
+            error,
+            LogError::Unavailable { .. } | LogError::Full
+        ));
+        assert!(!self.producer.is_degraded());
     }
 
     async fn finish(&self) {
@@ -310,35 +322,6 @@ async fn while_the_log_is_down_readers_get_the_end_and_the_log_gets_it_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_the_policy_fail_a_stream_ends_with_its_log_and_nothing_was_delivered_that_it_does_not_have()
- {
-    for finishes_first in [false, true] {
-        let mut running = start_with(OnFailure::Fail, None).await;
-        running.push_flushed(2).await;
-        running.log.set(Fault::Down);
-        running.push();
-        if finishes_first {
-            running.producer.finish(StreamEnd::new(End::Finished));
-        }
-        let failed = std::future::poll_fn(|cx| running.producer.poll_failed(cx));
-        let error = timeout(PATIENCE, failed).await.unwrap();
-        assert!(error.is_temporary() && !running.producer.is_degraded());
-        running.producer.finish(StreamEnd::new(End::ServerError));
-        sleep(Duration::from_millis(1)).await;
-        assert_eq!(running.released(), 2);
-        assert_eq!(
-            running.local_end(),
-            Some(End::ServerError),
-            "no reader waits for the log"
-        );
-        running.log.set(None);
-        timeout(PATIENCE, running.producer.sealed()).await.unwrap();
-        assert_eq!(running.kept(), 2);
-        assert_eq!(running.engine.end(&running.id), Some(End::ServerError));
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_stream_begins_degraded_and_is_opened_later_even_if_its_opening_got_no_answer() {
     for fault in [
         Fault::Down,
@@ -360,20 +343,6 @@ async fn a_stream_begins_degraded_and_is_opened_later_even_if_its_opening_got_no
         assert_eq!(running.kept(), 4, "{fault:?}");
         assert_eq!(running.engine.end(&running.id), Some(End::Finished));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn with_the_policy_fail_an_opening_that_gets_no_answer_fails_within_a_second() {
-    let engine = Engine::new(LEASE);
-    let log = engine.gateway();
-    log.set(Fault::Slow(Duration::from_secs(60)));
-    let id = StreamId::random().unwrap();
-    let options = ProducerOptions::default().with_on_failure(OnFailure::Fail);
-    let meta = Meta::new("/v1/completions", 1);
-    let started = tokio::time::Instant::now();
-    let opened = Producer::open(log, &id, &meta, options).await;
-    assert!(opened.unwrap_err().is_temporary());
-    assert!(started.elapsed() <= Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]

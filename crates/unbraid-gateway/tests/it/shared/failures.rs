@@ -11,7 +11,7 @@ use unbraid_gateway::OnLogFailure;
 use unbraid_log::internal::scripted::Fault;
 
 use super::{
-    LEASE, event, gated, pair, pair_with, path, patient_pair, silent, status_code, steady,
+    LEASE, event, gated, pair, pair_of, pair_with, path, patient_pair, silent, status_code, steady,
 };
 use crate::{
     create::error_code,
@@ -151,6 +151,33 @@ async fn with_the_policy_fail_a_log_that_is_down_refuses_requests_and_ends_runni
         events[..events.len() - 1],
         "it is what the log has"
     );
+}
+
+/// A broker that is suspended stores what it was sent once it continues.
+#[tokio::test]
+async fn with_the_policy_fail_a_client_that_resumes_after_the_end_has_missed_nothing_and_gets_no_other_end()
+ {
+    let gate = Arc::new(Semaphore::new(0));
+    let (upstream, lease) = (gated(3, &gate).await, Duration::from_secs(30));
+    let pair = pair_of(upstream, OnLogFailure::Fail, lease).await;
+    let (id, mut post) = pair.a.create(2).await;
+    post.until("b0").await;
+    pair.logs[0].set(Fault::Hang);
+    pair.logs[0].script([Some(Fault::Late(Duration::from_millis(1200)))]);
+    gate.add_permits(1);
+    let events = post.rest().await;
+    let end = events.last().unwrap();
+    assert_eq!(end.json()["error"]["code"], "server_error");
+    pair.logs[0].set(None);
+    assert_eq!(pair.b.ended(&id).await["end"], "server_error");
+    for gateway in [&pair.a, &pair.b] {
+        let read = gateway.view(&path(&id, "/events")).await.rest().await;
+        assert_eq!(read, events);
+        let cursor = end.id.unwrap().to_string();
+        let resumed = gateway.get(&path(&id, "/events"));
+        let resumed = send(resumed.header("last-event-id", cursor)).await;
+        assert_eq!(resumed.status(), 204);
+    }
 }
 
 /// deer-flow 3932: a worker dies, and its stream never ends.

@@ -38,7 +38,12 @@ impl ProducerMachine {
                 self.available();
             }
             Err(LogError::Gap { tail, .. }) if tail.next() < span.first => self.rewind(*tail),
-            Err(error) => self.refused(error, now),
+            Err(error) => {
+                if error.is_temporary() {
+                    self.in_doubt = self.in_doubt.max(span.last);
+                }
+                self.refused(error, now);
+            }
         }
     }
 
@@ -170,11 +175,16 @@ impl ProducerMachine {
         }
     }
 
-    /// The stream ends with what readers have.
+    /// The stream ends with what readers have, and with the record whose append had no answer.
+    ///
+    /// Whether the log has that record, or gets it late, is not known. Without it the end would have its number: a client that
+    /// resumes after the end would then miss it, and get an end again. So readers get it, too, and it is appended before the
+    /// seal.
     fn fail(&mut self) {
         self.has_failed = true;
         self.is_finished = true;
         self.is_cut = self.received > self.released;
+        self.released = self.released.max(self.in_doubt);
         // While the log is repaired, readers have more than the log.
         let mut end = Seq::START;
         let released = self.released;

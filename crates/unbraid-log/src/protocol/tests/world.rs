@@ -317,8 +317,12 @@ impl World {
         if !waits && !self.readers.iter().all(has_ended) {
             return Some("a reader hangs");
         }
-        let lives = self.producer.is_some() && !self.may_be_lost && !self.has_failed;
-        if lives {
+        let lives = self.producer.is_some() && !self.may_be_lost;
+        let tail = self.broker.tail().0;
+        if lives && self.has_failed && self.readers.iter().any(|reader| reader.seen != tail) {
+            return Some("an end has another number in memory than in the log");
+        }
+        if lives && !self.has_failed {
             let has_all = |reader: &Reader| reader.seen == self.produced;
             let is_whole =
                 self.broker.tail().0 == self.produced && self.readers.iter().all(has_all);
