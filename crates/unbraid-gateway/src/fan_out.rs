@@ -80,7 +80,7 @@ impl Launch {
             }
             let whole = whole.buffered().await?;
             if let Some(refused) = self.refused_n(&whole) {
-                return self.send_refused(refused).await;
+                return self.send_refused(&refused, &whole).await;
             }
             return Ok(Launched::Whole(whole.into()));
         }
@@ -94,8 +94,18 @@ impl Launch {
     }
 
     /// Sends a request for each choice, because the provider has refused `n`. If that helps, the model is remembered.
-    pub(crate) async fn send_refused(&self, refused: RefusedN) -> Result<Launched, ApiError> {
-        let launched = send_singles(self).await?;
+    pub(crate) async fn send_refused(
+        &self,
+        refused: &RefusedN,
+        answer: &BufferedAnswer,
+    ) -> Result<Launched, ApiError> {
+        let mut launch = self.clone();
+        if !answer.is_multiplexed {
+            // Some providers close the connection of a refusal without notice, a few milliseconds later. A request that meets
+            // the close may have been processed, so it could not be sent again.
+            launch.upstream = Arc::new(self.upstream.with_new_connections());
+        }
+        let launched = send_singles(&launch).await?;
         // The value of `best_of` limits that of `n`, whatever the provider supports.
         let is_single = !refused.permits_fewer && !self.request.has_best_of();
         if matches!(launched, Launched::Stream { .. }) && is_single {

@@ -7,7 +7,9 @@ mod retry;
 
 use std::{fmt, future::Future, task::Poll, time::Duration};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header::AUTHORIZATION};
+use axum::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header::AUTHORIZATION,
+};
 use bytes::Bytes;
 use futures::{
     Stream, StreamExt, TryStreamExt,
@@ -87,6 +89,14 @@ impl Upstream {
         })
     }
 
+    /// The same upstream with a new connection for each request.
+    pub(crate) fn with_new_connections(&self) -> Self {
+        Self {
+            clients: self.clients.without_kept_connections(),
+            ..self.clone()
+        }
+    }
+
     /// The headers of a client's request that are sent on, and the upstream's key.
     ///
     /// A client that an application has authenticated did so with the application's credential, which the upstream must
@@ -115,13 +125,13 @@ impl Upstream {
         }
     }
 
-    /// Ends the requests that wait now, whose clients get a response before their connections are closed, and refuses all
-    /// further ones.
     /// How long a client waits for an answer to begin.
     pub(crate) fn first_byte_timeout(&self) -> Duration {
         self.first_byte_timeout
     }
 
+    /// Ends the requests that wait now, whose clients get a response before their connections are closed, and refuses all
+    /// further ones.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
@@ -223,6 +233,11 @@ impl Answer {
         let text = value.and_then(|value| value.to_str().ok()).unwrap_or("");
         let essence = text.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case(expected)
+    }
+
+    /// Whether its connection takes the next request, and several at once. A server announces its end.
+    pub(crate) fn is_multiplexed(&self) -> bool {
+        self.response.version() >= Version::HTTP_2
     }
 
     /// The body as it was sent, compressed if the upstream compressed it. It fails if it is silent for too long, and at the end of

@@ -25,6 +25,7 @@ use crate::{
 pub(crate) struct WholeAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    is_multiplexed: bool,
     body: ByteStream,
 }
 
@@ -33,6 +34,8 @@ pub(crate) struct WholeAnswer {
 pub(crate) struct BufferedAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// Whether its connection takes several requests at once.
+    pub(super) is_multiplexed: bool,
     pub(crate) body: Bytes,
 }
 
@@ -51,6 +54,7 @@ impl WholeAnswer {
         Self {
             status: answer.status,
             headers,
+            is_multiplexed: answer.is_multiplexed(),
             body: answer.into_bounded(),
         }
     }
@@ -68,6 +72,7 @@ impl WholeAnswer {
         Ok(BufferedAnswer {
             status: self.status,
             headers: self.headers,
+            is_multiplexed: self.is_multiplexed,
             body: bytes.freeze(),
         })
     }
@@ -114,6 +119,7 @@ impl From<BufferedAnswer> for WholeAnswer {
         Self {
             status: answer.status,
             headers: answer.headers,
+            is_multiplexed: answer.is_multiplexed,
             body: one_read(answer.body),
         }
     }
@@ -164,7 +170,7 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     let declared_json = answer.is_content_type("application/json");
     headers.remove(CONTENT_ENCODING);
     headers.remove(CONTENT_LENGTH);
-    let idle = answer.idle_timeout;
+    let (idle, is_multiplexed) = (answer.idle_timeout, answer.is_multiplexed());
     let mut body = answer.into_decoded();
     let mut start = Vec::new();
     let mut is_json = declared_json;
@@ -191,6 +197,7 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     Ok(Kind::Json(WholeAnswer {
         status,
         headers,
+        is_multiplexed,
         body: with_idle_timeout(body, idle).boxed(),
     }))
 }

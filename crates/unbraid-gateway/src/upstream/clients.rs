@@ -29,9 +29,12 @@ pub(super) struct Clients {
     by_runtime: Arc<Mutex<Vec<(Id, Client)>>>,
 }
 
+#[derive(Clone)]
 struct Settings {
     tls: SharedTls,
     proxy_from_env: bool,
+    /// Whether a connection is kept for the next request.
+    keeps_connections: bool,
 }
 
 impl Clients {
@@ -40,6 +43,7 @@ impl Clients {
         let settings = Settings {
             tls,
             proxy_from_env,
+            keeps_connections: true,
         };
         let first = settings.builder().build();
         let first = first.map_err(|error| tls_error(error.without_url().into()))?;
@@ -48,6 +52,23 @@ impl Clients {
             first,
             by_runtime: Arc::default(),
         })
+    }
+
+    /// Clients that open a connection for each request.
+    pub(super) fn without_kept_connections(&self) -> Self {
+        let settings = Settings {
+            keeps_connections: false,
+            ..Settings::clone(&self.settings)
+        };
+        // The first one could be built with almost the same settings.
+        settings.builder().build().map_or_else(
+            |_| self.clone(),
+            |first| Self {
+                settings: Arc::new(settings),
+                first,
+                by_runtime: Arc::default(),
+            },
+        )
     }
 
     /// The client whose connections the runtime of this task has opened.
@@ -86,6 +107,10 @@ impl Settings {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .pool_idle_timeout(UPSTREAM_KEEP_ALIVE);
+        let http = match self.keeps_connections {
+            true => http,
+            false => http.pool_max_idle_per_host(0),
+        };
         let http = match self.proxy_from_env {
             true => http,
             false => http.no_proxy(),

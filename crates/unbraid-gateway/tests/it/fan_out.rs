@@ -1,6 +1,7 @@
 //! Section 6: fan-out.
 
 mod answers;
+mod connections;
 mod counted;
 mod failures;
 mod held;

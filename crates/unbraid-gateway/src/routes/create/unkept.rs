@@ -65,7 +65,7 @@ impl Create {
                 return Ok(whole.into_response());
             };
             self.launch.fan_out = FanOut::Always;
-            let launched = self.launch.send_refused(refused).await?;
+            let launched = self.launch.send_refused(&refused, &whole).await?;
             return self.keep_launched(permit, launched).await;
         }
         let stream = match fan_out::count_choices(&whole.body) {

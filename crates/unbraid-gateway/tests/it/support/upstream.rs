@@ -27,6 +27,8 @@ pub(crate) enum Step {
     Send(String),
     /// Raw bytes of the body.
     Bytes(Vec<u8>),
+    /// Bytes outside of the body's framing, for a response that says nothing about its connection.
+    Raw(String),
     Sleep(Duration),
     /// Waits for a permit of the gate.
     Gate(Arc<Semaphore>),
@@ -36,7 +38,7 @@ pub(crate) enum Step {
     Cut,
     /// Resets the connection.
     Reset,
-    /// Sends nothing more, and waits until the client closes.
+    /// Sends nothing more, and waits until the client closes or sends another request, whose connection is then closed.
     Hang,
 }
 
@@ -197,6 +199,7 @@ async fn respond(socket: &mut TcpStream, steps: Vec<Step>) -> bool {
             Step::Head(status, headers) => head(status, &headers).into_bytes(),
             Step::Send(text) => chunked(text.as_bytes()),
             Step::Bytes(bytes) => chunked(&bytes),
+            Step::Raw(text) => text.into_bytes(),
             Step::End => b"0\r\n\r\n".to_vec(),
             Step::Cut => return false,
             Step::Reset => {
