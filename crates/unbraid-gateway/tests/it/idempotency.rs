@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -123,6 +123,39 @@ async fn a_json_request_with_a_key_is_answered_with_the_aggregate_each_time() {
         assert_eq!(body["choices"][0]["message"]["content"], "a");
     }
     assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_keeps_a_whole_answer_to_a_request_for_a_stream() {
+    let message = json!({"role": "assistant", "content": "a"});
+    let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+    let body = json!({"id": "c1", "object": "chat.completion", "choices": [choice]});
+    let upstream = Upstream::steps(json_body(200, &body.to_string())).await;
+    let gateway = start(&upstream).await;
+    let keyed = |body: String| send(gateway.post(body).header("idempotency-key", "k"));
+    let mut first = Reader::new(keyed(request(1)).await);
+    let events = first.rest().await;
+    assert_eq!(events[0].text(), "a");
+    assert_eq!(events.last().unwrap().data, "[DONE]");
+    let mut second = Reader::new(keyed(request(1)).await);
+    assert_eq!(second.rest().await, events);
+    assert_eq!(second.header("idempotent-replayed"), Some("true"));
+    assert_eq!(second.header("x-stream-id"), first.header("x-stream-id"));
+    let other = keyed(request(2)).await;
+    assert_eq!(other.status(), 422);
+    assert_eq!(upstream.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_a_completion_frees_its_key() {
+    let error = r#"{"error":{"message":"later"}}"#;
+    let upstream = Upstream::steps(json_body(200, error)).await;
+    let gateway = start(&upstream).await;
+    for requests in [1, 2] {
+        let response = send(gateway.post(request(1)).header("idempotency-key", "k")).await;
+        assert_eq!(response.text().await.unwrap(), error);
+        assert_eq!(upstream.seen().len(), requests);
+    }
 }
 
 #[tokio::test]

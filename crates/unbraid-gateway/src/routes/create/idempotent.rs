@@ -16,7 +16,8 @@ use super::{
 use crate::{
     api_error::ApiError,
     auth::keys::fingerprint,
-    fan_out::Launched,
+    fan_out::{BufferedAnswer, Launched},
+    generation::Started,
     idempotency::{Outcome, PendingRequest},
     routes::Answer,
     streams::ReaderPermit,
@@ -207,31 +208,19 @@ impl Leader {
             let start = start_later(launch.clone());
             (HeaderMap::new(), start, launch.fans_out())
         } else {
-            let launched = match held.during(launch.send()).await {
-                Ok(launched) => launched?,
+            let (headers, started) = match self.launch(&mut held).await? {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(whole)) => return Ok(Ok((Outcome::Whole(whole), None))),
                 Err(Lost) => return Ok(Err(Lost)),
             };
-            match launched {
-                Launched::Whole(whole) => {
-                    let whole = match held.during(whole.buffered()).await {
-                        Ok(whole) => whole?,
-                        Err(Lost) => return Ok(Err(Lost)),
-                    };
-                    return Ok(Ok((Outcome::Whole(whole), None)));
-                }
-                Launched::Stream { headers, started } => {
-                    // And before its answer becomes a stream.
-                    let confirmed = held.confirm_for_stream().await;
-                    if let Err(Lost) =
-                        confirmed.map_err(|error| gateway.inner.views.failed(error))?
-                    {
-                        return Ok(Err(Lost));
-                    }
-                    let fan_out = started.is_fan_out();
-                    let start = Box::pin(std::future::ready(Ok(started)));
-                    (headers, start as crate::generation::Start, fan_out)
-                }
+            // And before its answer becomes a stream.
+            let confirmed = held.confirm_for_stream().await;
+            if let Err(Lost) = confirmed.map_err(|error| gateway.inner.views.failed(error))? {
+                return Ok(Err(Lost));
             }
+            let fan_out = started.is_fan_out();
+            let start = Box::pin(std::future::ready(Ok(started)));
+            (headers, start as crate::generation::Start, fan_out)
         };
         let opening = Opening {
             claim: Some(self.claim.clone()),
@@ -241,7 +230,32 @@ impl Leader {
         held.keep_until_written();
         Ok(Ok((Outcome::Opened(headers), Some(reader))))
     }
+
+    /// Asks the provider. A whole completion becomes a stream, also if the client asked for events: without one, the next request
+    /// with the key would be sent, and billed, again.
+    async fn launch(&self, held: &mut HeldClaim) -> Result<Result<Kept, Lost>, ApiError> {
+        let launch = &self.create.launch;
+        let whole = match held.during(launch.send()).await {
+            Ok(Ok(Launched::Stream { headers, started })) => {
+                return Ok(Ok(Ok((headers, started))));
+            }
+            Ok(Ok(Launched::Whole(whole))) => whole,
+            Ok(Err(error)) => return Err(error),
+            Err(Lost) => return Ok(Err(Lost)),
+        };
+        let whole = match held.during(whole.buffered()).await {
+            Ok(whole) => whole?,
+            Err(Lost) => return Ok(Err(Lost)),
+        };
+        Ok(Ok(match launch.completion(&whole) {
+            Some(started) => Ok((whole.headers, started)),
+            None => Err(whole),
+        }))
+    }
 }
+
+/// What a stream begins with, or an answer that is none.
+type Kept = Result<(HeaderMap, Started), BufferedAnswer>;
 
 /// The result of the work, and the first reader's place.
 type Worked = Result<(Outcome, Option<ReaderPermit>), Lost>;
