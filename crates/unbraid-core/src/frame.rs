@@ -371,6 +371,7 @@ impl Framer {
             event: Some(self.resolve(raw.event)).filter(|name| !name.is_empty()),
             data: self.resolve(raw.data),
             offset: raw.offset,
+            is_later_part: raw.is_later_part,
         })
     }
 

@@ -17,7 +17,7 @@ use unbraid_core::{
 
 pub use self::role::{ChunkText, Identity, Role, TrackedChoice};
 use self::{
-    event::{Decoded, Entry, Held, Written, write},
+    event::{Decoded, Entry, Held, PartName, Written, write},
     role::body_end,
     routed::Routed,
 };
@@ -39,6 +39,7 @@ pub struct Tracker<C> {
     discarded: Vec<ChoiceIndex>,
     /// The last events, if they have nothing but usage and it is not known whether the body has all choices.
     held: Held,
+    part_name: PartName,
     is_done: bool,
 }
 
@@ -66,6 +67,7 @@ impl<C: ChunkText> Tracker<C> {
             routed: Routed::new(single),
             discarded: Vec::new(),
             held: Held::default(),
+            part_name: PartName::default(),
             is_done: false,
         }
     }
@@ -80,6 +82,7 @@ impl<C: ChunkText> Tracker<C> {
                 router,
                 routed,
                 discarded,
+                part_name,
                 is_done,
                 ..
             } = self;
@@ -96,7 +99,8 @@ impl<C: ChunkText> Tracker<C> {
             match frame {
                 Ok(frame) => {
                     event.decode(&frame);
-                    let entry = Entry::of(&frame, event.router, event.routed);
+                    part_name.note(&frame);
+                    let entry = Entry::of(&frame, part_name, event.router, event.routed);
                     // The entry borrows the framer only, so the other fields can be used again.
                     write::<C>(
                         entry,
@@ -173,7 +177,7 @@ impl<C: ChunkText> Tracker<C> {
                     }
                     complete.then(|| {
                         let name = frame.event.map(<[u8]>::to_vec);
-                        (name, frame.data.to_vec(), frame.kind)
+                        (name, frame.data.to_vec(), frame.kind, frame.is_later_part)
                     })
                 }
                 Some(Err(error)) => {
@@ -182,7 +186,7 @@ impl<C: ChunkText> Tracker<C> {
                 }
                 None => return,
             };
-            let Some((name, data, kind)) = rest else {
+            let Some((name, data, kind, is_later_part)) = rest else {
                 continue;
             };
             if self.router.closed().is_some() {
@@ -190,6 +194,7 @@ impl<C: ChunkText> Tracker<C> {
             }
             let mut frame = Frame::of_data(&data, 0);
             frame.event = name.as_deref();
+            frame.is_later_part = is_later_part;
             if kind != FrameKind::Truncated {
                 frame.kind = kind;
             }
@@ -201,7 +206,8 @@ impl<C: ChunkText> Tracker<C> {
                 is_done: &mut self.is_done,
             }
             .decode(&frame);
-            let entry = Entry::of(&frame, &self.router, &self.routed);
+            self.part_name.note(&frame);
+            let entry = Entry::of(&frame, &self.part_name, &self.router, &self.routed);
             let written = Written {
                 role: self.role,
                 routed: &mut self.routed,

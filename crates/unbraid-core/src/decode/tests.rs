@@ -8,7 +8,7 @@ use crate::{
     Update,
     chunk::Chunk,
     config::default_reasoning_keys,
-    frame::{Frame, FrameKind, FrameLimits, Framer},
+    frame::{Frame, FrameLimits, Framer},
     limits::{MAX_EVENT_BYTES, MAX_JSON_DEPTH, MAX_LINE_BYTES},
     node,
 };
@@ -300,12 +300,7 @@ fn template_hits(chunks: &[&str]) -> Vec<bool> {
     let mut decoder = Decoder::new(false, MAX_JSON_DEPTH);
     let mut hits = Vec::new();
     for chunk in chunks {
-        let frame = Frame {
-            kind: FrameKind::Event,
-            event: None,
-            data: chunk.as_bytes(),
-            offset: 0,
-        };
+        let frame = Frame::of_data(chunk.as_bytes(), 0);
         hits.push(decoder.decode_by_template(&frame, &mut crate::text_delta::Updates(&mut |_| ())));
         if !hits.last().is_some_and(|hit| *hit) {
             decoder.decode(frame, &mut |_| ()).expect("lenient");

@@ -40,6 +40,8 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// The offset in the body of the event's first field, or of the JSON value.
     pub offset: u64,
+    /// Whether an earlier frame was a part of the same event (S10), as far as blank lines show that.
+    pub is_later_part: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -51,6 +53,7 @@ impl<'a> Frame<'a> {
             event: None,
             data,
             offset,
+            is_later_part: false,
         }
     }
 }

@@ -230,6 +230,7 @@ fn raw_frame<'i>(
         event: part(headers.name.clone()),
         data: part(headers.data.clone()),
         offset,
+        is_later_part: false,
     }
 }
 

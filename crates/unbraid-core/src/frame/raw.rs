@@ -8,6 +8,7 @@ pub(super) struct RawFrame<'i> {
     pub(super) event: Part<'i>,
     pub(super) data: Part<'i>,
     pub(super) offset: u64,
+    pub(super) is_later_part: bool,
 }
 
 impl<'i> RawFrame<'i> {
@@ -18,6 +19,7 @@ impl<'i> RawFrame<'i> {
             event,
             data,
             offset,
+            is_later_part: false,
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Sse {
     /// Whether the data lines of this event are not one JSON value together, so that each value is a frame of its own
     /// (S10).
     in_parts: bool,
+    /// Whether a part of this event was returned.
+    has_part: bool,
     strict: bool,
     limit: usize,
     /// The offset of the event's first field.
@@ -82,6 +84,7 @@ impl Sse {
             value: Value::new(),
             is_followed: false,
             in_parts: false,
+            has_part: false,
             pending_line: None,
             bare: BareLines::default(),
             strict,
@@ -338,6 +341,7 @@ impl Sse {
         // WHATWG: without data there is no event, and the event's name is dropped.
         in_read.name = None;
         self.in_parts = false;
+        self.has_part = false;
         self.reset();
         LineEffect::None
     }
@@ -395,7 +399,9 @@ impl Sse {
     #[inline]
     fn dispatch<'i>(&mut self, kind: FrameKind, in_read: InRead<'i>) -> RawFrame<'i> {
         self.is_lent = true;
+        let has_part = kind == FrameKind::Line;
         RawFrame {
+            is_later_part: std::mem::replace(&mut self.has_part, has_part),
             kind,
             event: in_read.name.map_or(Part::Name, Part::Read),
             data: in_read.data.map_or(Part::Data, Part::Read),

@@ -57,6 +57,44 @@ fn s10_a_part_is_returned_as_soon_as_it_is_known() {
 }
 
 #[test]
+fn s10_a_part_shows_whether_it_is_the_first_of_its_event() {
+    let body = concat!(
+        "event: e\ndata: {\ndata: }\ndata: {}\ndata: [\ndata: 1\n\n",
+        "data: 2\n\ndata: {}\ndata: {}\n\ndata: 3\n\ndata: 4\n\ndata: 5\ndata: 6",
+    );
+    let expected = [
+        ("{\n}", false),
+        ("{}", true),
+        ("[\n1", true),
+        ("2", false),
+        ("{}", false),
+        ("{}", true),
+        ("3", false),
+        ("4", false),
+        ("5", false),
+        ("6", true),
+    ];
+    for size in [1, 7, body.len()] {
+        let mut framer = Framer::new(AMPLE, false);
+        let mut seen = Vec::new();
+        let mut see = |frame: Frame<'_>| {
+            let data = String::from_utf8_lossy(frame.data).into_owned();
+            seen.push((data, frame.is_later_part));
+        };
+        for mut read in body.as_bytes().chunks(size) {
+            while let Some(frame) = framer.next(&mut read) {
+                see(frame.unwrap());
+            }
+        }
+        while let Some(frame) = framer.finish() {
+            see(frame.unwrap());
+        }
+        let seen: Vec<_> = seen.iter().map(|(data, is)| (data.as_str(), *is)).collect();
+        assert_eq!(seen, expected, "{size}");
+    }
+}
+
+#[test]
 fn s15_s32_an_event_named_error_is_not_split() {
     check(
         "data: {\"par\nevent: error\ndata: {\"e\":1}\n\n",

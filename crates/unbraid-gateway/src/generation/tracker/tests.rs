@@ -91,6 +91,41 @@ fn an_event_without_its_blank_line_counts_if_its_json_is_complete() {
 }
 
 #[test]
+fn each_part_of_an_event_has_its_name() {
+    let body = concat!(
+        "event: e\ndata: {\"a\":1}\ndata: {\"b\":2}\ndata: text\n\n",
+        "data: {\"c\":3}\ndata: {\"d\":4}\n\n",
+        "event: ping\ndata: {}\ndata: {\"e\":5}\n\n",
+        "event: f\ndata: {\"f\":6}\ndata: {\"g\":7}",
+    );
+    let expected = [
+        "e {\"a\":1}",
+        "e {\"b\":2}",
+        "e text",
+        " {\"c\":3}",
+        " {\"d\":4}",
+        "ping {}",
+        " {\"e\":5}",
+        "f {\"f\":6}",
+        "f {\"g\":7}",
+    ];
+    for size in [1, 5, body.len()] {
+        let (mut tracker, mut identity) = (Tracker::new(Role::Whole, 8), identity());
+        let mut log = RecordBuilder::new(Seq(1));
+        for read in body.as_bytes().chunks(size) {
+            tracker.feed(read, &mut identity, &mut log);
+        }
+        tracker.finish(None, &mut identity, &mut log);
+        let record = log.take().unwrap();
+        let events = record.events().map(|(_, event)| {
+            let payload = String::from_utf8_lossy(event.payload().unwrap_or_default());
+            format!("{} {payload}", event.name().unwrap_or_default())
+        });
+        assert_eq!(events.collect::<Vec<_>>(), expected, "{size}");
+    }
+}
+
+#[test]
 fn a_body_of_a_fan_out_gives_its_own_choice_and_says_that_it_failed() {
     let body = "data: {\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n";
     assert_eq!(
