@@ -4,31 +4,28 @@ mod clients;
 pub(crate) mod headers;
 mod idle;
 mod retry;
+mod stop;
 
-use std::{fmt, future::Future, task::Poll, time::Duration};
+use std::{fmt, time::Duration};
 
 use axum::http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header::AUTHORIZATION,
 };
 use bytes::Bytes;
-use futures::{
-    Stream, StreamExt, TryStreamExt,
-    stream::{self, BoxStream},
-};
+use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use unbraid_core::BoxError;
 
-pub(crate) use self::idle::{read_error, with_idle_timeout};
+pub(crate) use self::idle::read_error;
 use self::{
     clients::Clients,
+    idle::with_idle_timeout,
     retry::{NoAnswer, Retries},
+    stop::until_stopped,
 };
-use crate::{
-    api_error::ApiError, config::Config, error::BuildError, metrics::Metrics,
-    sync::wake_gate::WakeGate,
-};
+use crate::{api_error::ApiError, config::Config, error::BuildError, metrics::Metrics};
 
 /// The bytes of an upstream's body as they arrive.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
@@ -67,7 +64,8 @@ pub(crate) struct Answer {
     /// How long its body may be silent.
     pub(crate) idle_timeout: Duration,
     response: Response,
-    stop: CancellationToken,
+    /// Cancelled at the end of a drain.
+    pub(crate) stop: CancellationToken,
 }
 
 impl Upstream {
@@ -249,34 +247,24 @@ impl Answer {
             .response
             .bytes_stream()
             .map_err(|error| BoxError::from(error.without_url()));
-        let mut body = with_idle_timeout(body, self.idle_timeout);
-        let mut stopped = Box::pin(self.stop.cancelled_owned());
-        let mut gate = WakeGate::default();
-        let mut is_over = false;
-        stream::poll_fn(move |cx| {
-            if is_over {
-                return Poll::Ready(None);
-            }
-            let read = body.poll_next_unpin(cx);
-            // The gate spares each delta the locks of the token, which all bodies share.
-            is_over = read.is_pending() && gate.poll(cx, |cx| stopped.as_mut().poll(cx)).is_ready();
-            match is_over {
-                true => Poll::Ready(Some(Err("the gateway has drained".into()))),
-                false => read,
-            }
-        })
+        until_stopped(with_idle_timeout(body, self.idle_timeout), self.stop)
     }
 
-    /// The body, decompressed. It fails if it is silent for too long.
+    /// The body, decompressed. It fails if it is silent for too long, and at the end of a drain.
     pub(crate) fn into_bounded(self) -> ByteStream {
-        let idle = self.idle_timeout;
-        with_idle_timeout(self.into_decoded(), idle).boxed()
+        let (idle, stop) = (self.idle_timeout, self.stop.clone());
+        bounded(self.into_decoded(), idle, stop)
     }
 
     /// The body, decompressed, for a generation, whose clock ends a silent one.
     pub(crate) fn into_decoded(self) -> ByteStream {
         unbraid_http::internal::byte_stream(self.response)
     }
+}
+
+/// A body that fails if it is silent for too long, and at the end of a drain.
+pub(crate) fn bounded(body: ByteStream, idle: Duration, stop: CancellationToken) -> ByteStream {
+    until_stopped(with_idle_timeout(body, idle), stop).boxed()
 }
 
 impl fmt::Debug for Answer {

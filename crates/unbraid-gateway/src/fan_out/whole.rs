@@ -18,7 +18,7 @@ use crate::{
     api_error::ApiError,
     generation::RefusedError,
     limits::{MAX_JSON_ANSWER, MAX_REFUSAL_BYTES},
-    upstream::{Answer, ByteStream, read_error, with_idle_timeout},
+    upstream::{Answer, ByteStream, bounded, read_error},
 };
 
 /// An answer that is passed through as it arrives.
@@ -170,15 +170,20 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     let declared_json = answer.is_content_type("application/json");
     headers.remove(CONTENT_ENCODING);
     headers.remove(CONTENT_LENGTH);
-    let (idle, is_multiplexed) = (answer.idle_timeout, answer.is_multiplexed());
+    let (idle, stop) = (answer.idle_timeout, answer.stop.clone());
+    let is_multiplexed = answer.is_multiplexed();
     let mut body = answer.into_decoded();
     let mut start = Vec::new();
     let mut is_json = declared_json;
     // The timeout is not part of the body: if it is an event stream, the generation ends it as `timed_out`.
-    while let Some(read) = timeout(idle, body.next())
-        .await
-        .map_err(|_elapsed| ApiError::UPSTREAM_TIMEOUT)?
-    {
+    loop {
+        let read = tokio::select! {
+            read = timeout(idle, body.next()) => read,
+            () = stop.cancelled() => return Err(ApiError::DRAINING),
+        };
+        let Some(read) = read.map_err(|_elapsed| ApiError::UPSTREAM_TIMEOUT)? else {
+            break;
+        };
         let bytes = read.map_err(|error| read_error(&error))?;
         let first = bytes.trim_ascii_start().first().copied();
         start.push(Ok(bytes));
@@ -198,7 +203,7 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
         status,
         headers,
         is_multiplexed,
-        body: with_idle_timeout(body, idle).boxed(),
+        body: bounded(body, idle, stop),
     }))
 }
 

@@ -14,7 +14,8 @@ use std::{sync::Arc, time::Duration};
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, Response, request::Parts},
+    http::{HeaderMap, HeaderValue, Response, Version, header::CONNECTION, request::Parts},
+    response::IntoResponse,
 };
 use unbraid_log::StreamId;
 
@@ -57,7 +58,14 @@ struct Create {
 
 async fn create(gateway: Gateway, endpoint: &'static str, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
-    let create = Create::read(gateway, endpoint, &parts, body).await?;
+    let create = match Create::read(gateway, endpoint, &parts, body).await {
+        // The connection does not know of the drain yet, if the body has waited for it.
+        Err(ApiError::DRAINING) if parts.version < Version::HTTP_2 => {
+            let close = [(CONNECTION, HeaderValue::from_static("close"))];
+            return Ok((close, ApiError::DRAINING).into_response());
+        }
+        read => read?,
+    };
     // The future is large, and most of its size belongs to paths that a request does not take.
     Box::pin(create.answer()).await
 }

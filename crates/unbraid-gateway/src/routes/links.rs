@@ -26,7 +26,7 @@ pub(super) async fn create(
 ) -> Answer {
     let (parts, body) = request.into_parts();
     let (id, found) = access::find(&gateway, &parts, &id, Action::Own).await?;
-    let body = read_body(body, &parts.headers, MAX_LINK_BODY).await?;
+    let body = read_body(&gateway, body, &parts.headers, MAX_LINK_BODY).await?;
     let (scope, seconds) = parse(&body)?;
     let expires = unix_now() + seconds;
     let query = gateway.inner.auth.links.query(id.as_str(), scope, expires);

@@ -12,6 +12,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 use unbraid_core::BoxError;
 
+use super::stop::Drained;
 use crate::{api_error::ApiError, timer::Timer};
 
 /// A body was silent for too long.
@@ -72,6 +73,8 @@ where
 pub(crate) fn read_error(error: &BoxError) -> ApiError {
     if error.is::<Silent>() {
         ApiError::UPSTREAM_TIMEOUT
+    } else if error.is::<Drained>() {
+        ApiError::DRAINING
     } else {
         ApiError::UPSTREAM_INVALID
     }

@@ -13,11 +13,16 @@ use std::{
 
 use bytes::Bytes;
 use h2::client::SendRequest;
-use tokio::{io::AsyncWriteExt, net::TcpStream, time::Instant};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::Instant,
+};
 
 use crate::{
+    create::error_code,
     operations::gated,
-    support::{TestGateway, eventually, request, soon, start},
+    support::{Step, TestGateway, Upstream, eventually, request, soon, start, start_with},
 };
 
 /// Waits for the end of the server, for a time that is shorter than every timeout of a head.
@@ -66,6 +71,63 @@ async fn half_a_head_does_not_delay_the_exit() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         gateway.drain();
         stops_soon(&gateway).await;
+    }
+}
+
+/// A client that is slow, or has left without its connection being closed.
+#[tokio::test]
+async fn a_request_whose_body_is_not_complete_gets_an_answer() {
+    let (upstream, _gate) = gated().await;
+    let mut gateway = start(&upstream).await;
+    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
+    let head = concat!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n",
+        "expect: 100-continue\r\ncontent-length: 1000\r\n\r\n",
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    // The body is read now.
+    let mut text = read_until(&mut socket, "100 Continue\r\n\r\n").await;
+    socket.write_all(b"{\"model\"").await.unwrap();
+    gateway.drain();
+    text.push_str(&read_until(&mut socket, "draining").await);
+    assert!(text.contains("HTTP/1.1 503 "), "{text}");
+    assert!(text.contains("retry-after: 1\r\n"), "{text}");
+    assert!(text.contains("connection: close\r\n"), "{text}");
+    drop(socket);
+    stops_soon(&gateway).await;
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+/// Reads until a text has arrived.
+async fn read_until(socket: &mut TcpStream, part: &str) -> String {
+    let mut text = Vec::new();
+    while !String::from_utf8_lossy(&text).contains(part) {
+        let read = soon(socket.read_buf(&mut text)).await.unwrap().unwrap();
+        assert_ne!(read, 0, "{}", String::from_utf8_lossy(&text));
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_whole_answer_that_does_not_end_is_503_at_the_end_of_the_drain() {
+    let head = || Step::Head(200, vec![("content-type", "application/json".into())]);
+    let begun = vec![head(), Step::Send("{".into()), Step::Hang];
+    for steps in [begun, vec![head(), Step::Hang]] {
+        let upstream = Upstream::steps(steps).await;
+        let drain = Duration::from_millis(300);
+        let mut gateway = start_with(&upstream, |builder| builder.drain_timeout(drain)).await;
+        let keyed = gateway.post(request(1)).header("idempotency-key", "k");
+        let whole = gateway.post(r#"{"model":"m","n":2}"#);
+        let waiting = [keyed, whole].map(|post| tokio::spawn(post.send()));
+        eventually("both wait", async || upstream.open() == 2).await;
+        gateway.drain();
+        for response in waiting {
+            let response = soon(response).await.unwrap().unwrap().unwrap();
+            assert_eq!(response.status(), 503);
+            assert_eq!(response.headers()["retry-after"], "1");
+            assert_eq!(response.headers()["connection"], "close");
+            assert_eq!(error_code(response).await, "draining");
+        }
     }
 }
 

@@ -20,12 +20,13 @@ use crate::{
 
 /// Reads a body of at most `max` bytes, which is small. One that declares to be longer is not read at all.
 pub(crate) async fn read_body(
+    gateway: &Gateway,
     body: Body,
     headers: &HeaderMap,
     max: usize,
 ) -> Result<Bytes, ApiError> {
     declared_length(headers, max)?;
-    read(body, max, |_| Ok(())).await
+    read(gateway, body, max, |_| Ok(())).await
 }
 
 /// Reads the body of a request for the upstream. Its bytes count toward the memory of the gateway while it is read, and until
@@ -55,7 +56,7 @@ pub(crate) async fn read_counted(
         };
         fits.then_some(()).ok_or(ApiError::OUT_OF_MEMORY)
     };
-    let body = read(body, max, count).await?;
+    let body = read(gateway, body, max, count).await?;
     Ok((body, held))
 }
 
@@ -72,12 +73,20 @@ fn declared_length(headers: &HeaderMap, max: usize) -> Result<usize, ApiError> {
     Ok(length)
 }
 
+/// A body that is not complete when the gateway begins to drain is not waited for: its connection would be closed without an
+/// answer, and the client has to repeat the request in any case.
 async fn read(
+    gateway: &Gateway,
     body: Body,
     max: usize,
     count: impl FnMut(usize) -> Result<(), ApiError>,
 ) -> Result<Bytes, ApiError> {
-    let read = timeout(BODY_TIMEOUT, collect(Limited::new(body, max), count)).await;
+    let read = timeout(BODY_TIMEOUT, collect(Limited::new(body, max), count));
+    let read = tokio::select! {
+        biased;
+        read = read => read,
+        () = gateway.inner.drain.cancelled() => return Err(ApiError::DRAINING),
+    };
     read.unwrap_or(Err(ApiError::REQUEST_TIMEOUT)).map(detached)
 }
 
