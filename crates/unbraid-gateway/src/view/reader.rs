@@ -314,13 +314,13 @@ impl ViewReader {
     }
 
     /// Writes the last event of the view, unless it is the one after which the client has resumed: a request that comes once
-    /// the log has the end gets 204. That of a lost producer is written: before it was lost, it may have shown another event
-    /// with this number, which the log does not have.
+    /// the log has the end gets 204. That of a lost producer is written, whatever it is: before it was lost, it may have shown
+    /// another event with this number, which the log does not have.
     fn write_terminal(&mut self, terminal: Terminal, frame: &mut Frame) {
         let id = terminal.id();
         self.has_ended = true;
         let is_lost = matches!(terminal, Terminal::Error(_, End::ProducerLost));
-        if id == self.after && frame.is_first() && !is_lost {
+        if id == self.after && frame.is_first() && !is_lost && !self.is_seal_of_lost(id) {
             return;
         }
         match terminal {
@@ -336,6 +336,13 @@ impl ViewReader {
             Terminal::UpstreamError(_) => self.write_upstream_error(id, frame),
         }
         self.last_id = id;
+    }
+
+    /// Whether this is the number of the seal of a lost producer. A choice with a finish reason ends there with `[DONE]`.
+    fn is_seal_of_lost(&self, id: Seq) -> bool {
+        let journal = self.view.journal();
+        let is_lost = matches!(journal.end(), Some(Ok(end)) if end.end == End::ProducerLost);
+        is_lost && id > journal.tail()
     }
 
     /// The event of an end that is an error. That of the whole stream has the text that its status has, and that of a choice

@@ -280,6 +280,38 @@ fn a_finish_reason_stays_if_the_producer_is_lost_before_the_end_of_its_choice() 
     assert_eq!(ends, [Some(End::Finished), Some(End::ProducerLost)]);
 }
 
+/// They may have read another event with this number, which the log does not have.
+#[test]
+fn readers_that_wait_with_the_number_of_a_lost_end_get_it() {
+    let mut script = Script::new(2);
+    script.text(1, "b");
+    let finish = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    script.chunk(&[0], finish);
+    let targets = [choice(0), choice(1), Target::Combined];
+    let mut readers = targets.map(|target| script.reader(target, Start::After(Seq(3))));
+    for reader in &mut readers {
+        assert!(!super::script::drain(reader).1);
+    }
+    script.seal(End::ProducerLost);
+    let [done, lost, combined] = readers.each_mut().map(super::script::drain);
+    let text = "retry: 1000\nid: 3\ndata: [DONE]\n\n".to_owned();
+    assert_eq!(done, (text, true));
+    assert!(lost.1 && lost.0.contains("producer_lost"), "{}", lost.0);
+    assert_eq!(combined, lost);
+}
+
+/// Their end is the event that they have read.
+#[test]
+fn readers_that_wait_with_the_number_of_their_own_end_get_no_event() {
+    let mut script = Script::new(1);
+    script.text(0, "a");
+    let mut reader = script.reader(choice(0), Start::After(Seq(2)));
+    assert!(!super::script::drain(&mut reader).1);
+    script.choice_end(0, End::Finished);
+    script.seal(End::ProducerLost);
+    assert_eq!(super::script::drain(&mut reader), (String::new(), true));
+}
+
 /// deer-flow 3932, resumable-stream 47: a reader that waits forever.
 #[test]
 fn every_waiting_view_ends_when_the_log_is_sealed() {

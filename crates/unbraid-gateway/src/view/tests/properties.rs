@@ -5,7 +5,7 @@ mod projection;
 
 use proptest::prelude::*;
 use unbraid_core::{ChoiceIndex, Config, Demux};
-use unbraid_log::Seq;
+use unbraid_log::{End, Seq};
 
 use self::{
     producer::Producer,
@@ -216,7 +216,8 @@ proptest! {
             let all = projection(&producer, target);
             let terminal = all.last().unwrap().0;
             // What a lost producer has shown beyond the log may have the number of the end.
-            let is_lost = all.last().unwrap().2["error"] == "producer_lost";
+            let is_seal = producer.end == Some((Seq(terminal), End::ProducerLost));
+            let is_lost = is_seal || all.last().unwrap().2["error"] == "producer_lost";
             let is_past = cursor.0 > terminal || (is_lost && cursor.0 == terminal);
             let rest = all.iter().filter(|(id, ..)| *id > cursor.0 || (*id == terminal && is_past));
             prop_assert_eq!(parse(&shown), rest.cloned().collect::<Vec<_>>());
