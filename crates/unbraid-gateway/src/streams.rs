@@ -1,6 +1,6 @@
 //! The running generations of this gateway, and the readers of all streams: what limits and commands need to find.
 
-mod fanned_out;
+mod ended;
 mod registration;
 mod reports;
 
@@ -21,7 +21,7 @@ use tokio::{
 use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Meta, Producer, StreamId};
 
-use self::fanned_out::FannedOut;
+use self::ended::EndedStreams;
 pub(crate) use self::registration::Registration;
 pub(crate) use self::reports::connect;
 use crate::{
@@ -131,8 +131,11 @@ struct Table {
     /// Streams of other gateways whose readers here are reported to their producers.
     reported: HashSet<StreamId>,
     by_principal: HashMap<Principal, usize>,
-    /// The fan-outs that have ended.
-    fanned_out: FannedOut,
+    /// Those that had a request for each choice, although the log does not say so: its entry is written when a stream opens, and
+    /// a provider may turn out to refuse or ignore `n` later. Only their status shows it.
+    fanned_out: EndedStreams<()>,
+    /// Those that the log did not take for as long as they are kept.
+    given_up: EndedStreams<Arc<Meta>>,
 }
 
 /// A stream that this gateway produces in a shared log. Its readers here read its memory, and get what the log does not
@@ -261,8 +264,13 @@ impl Streams {
         let table = self.table();
         match table.live.get(id) {
             Some(live) => live.fanned_out.load(Ordering::Relaxed),
-            None => table.fanned_out.contains(id),
+            None => table.fanned_out.get(id).is_some(),
         }
+    }
+
+    /// The meta data of a stream of this gateway that its log did not take for as long as it is kept.
+    pub(crate) fn given_up(&self, id: &StreamId) -> Option<Arc<Meta>> {
+        self.table().given_up.get(id).cloned()
     }
 
     /// Waits until no generation runs, and a shared log has the ends of all.
@@ -311,7 +319,12 @@ impl fmt::Debug for Streams {
 
 impl Drop for LocalGuard {
     fn drop(&mut self) {
-        self.streams.table().local.remove(&self.id);
+        let mut table = self.streams.table();
+        let local = table.local.remove(&self.id);
+        if let Some(local) = local.filter(|local| local.producer.has_given_up()) {
+            table.given_up.insert(&self.id, local.meta);
+        }
+        drop(table);
         self.streams
             .0
             .unsealed

@@ -95,6 +95,14 @@ impl Views {
             return Ok(Found { view, expires });
         }
         let status = self.status(id).await?;
+        if status == LogStatus::Unknown
+            && self
+                .streams
+                .given_up(id)
+                .is_some_and(|meta| may_read(&meta))
+        {
+            return Err(ApiError::STREAM_EXPIRED);
+        }
         if !status.meta().is_some_and(may_read) {
             return Err(ApiError::STREAM_NOT_FOUND);
         }

@@ -70,6 +70,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// producer.finish(StreamEnd::new(End::Finished));
 /// producer.sealed().await;
+/// assert!(!producer.has_given_up());
 /// assert!(matches!(log.status(&id).await?, LogStatus::Ended { tail: Seq(1), .. }));
 /// # Ok::<(), unbraid_log::LogError>(())
 /// # }).unwrap();
@@ -203,6 +204,13 @@ impl Producer {
         let mut progress = self.shared.subscribe();
         // The task holds the sender until it is done.
         let _done = progress.wait_for(|progress| progress.is_done).await;
+    }
+
+    /// Whether the log has not taken the end of the stream within the time to live, or refuses it. What it does not have was
+    /// dropped then.
+    #[must_use]
+    pub fn has_given_up(&self) -> bool {
+        self.shared.progress().has_given_up
     }
 
     /// Keeps a value until the log has the end of the stream, or refuses it.

@@ -83,7 +83,7 @@ impl Drop for Registration {
         let mut table = streams.table();
         table.live.remove(&self.live.id);
         if self.live.fanned_out.load(Ordering::Relaxed) && !self.is_fan_out_in_log {
-            table.fanned_out.insert(&self.live.id);
+            table.fanned_out.insert(&self.live.id, ());
         }
         drop(table);
         streams.0.metrics.stream_ended(self.end.as_str());

@@ -110,11 +110,16 @@ pub(super) mod tests {
 
     /// Counts the lines of this thread.
     #[derive(Default, Clone)]
-    pub(in crate::views) struct Lines(Arc<AtomicUsize>);
+    pub(in crate::views) struct Lines(Arc<[AtomicUsize; 2]>);
 
     impl Lines {
         pub(in crate::views) fn count(&self) -> usize {
-            self.0.load(Ordering::Relaxed)
+            self.0[0].load(Ordering::Relaxed)
+        }
+
+        /// Those of them that warn.
+        pub(in crate::views) fn warnings(&self) -> usize {
+            self.0[1].load(Ordering::Relaxed)
         }
     }
 
@@ -131,8 +136,11 @@ pub(super) mod tests {
 
         fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-        fn event(&self, _: &Event<'_>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
+        fn event(&self, event: &Event<'_>) {
+            self.0[0].fetch_add(1, Ordering::Relaxed);
+            if *event.metadata().level() == tracing::Level::WARN {
+                self.0[1].fetch_add(1, Ordering::Relaxed);
+            }
         }
 
         fn enter(&self, _: &Id) {}

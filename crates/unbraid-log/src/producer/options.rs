@@ -145,6 +145,9 @@ pub trait ProducerObserver: Send + Sync + 'static {
         let _unused = cause;
     }
 
+    /// The log has not taken the end of the stream within the time to live, or refuses it: what it does not have is dropped.
+    fn gave_up(&self) {}
+
     /// The log had lost records, which are appended again.
     fn repaired(&self, records: u64) {
         let _unused = records;

@@ -38,6 +38,7 @@ pub(super) struct Progress {
     pub(super) is_degraded: bool,
     pub(super) failure: Option<LogError>,
     pub(super) is_done: bool,
+    pub(super) has_given_up: bool,
 }
 
 impl Shared {

@@ -100,6 +100,7 @@ impl ProducerTask {
         self.publish();
         let end = self.log_end.take().unwrap_or_else(|| {
             // The log refuses the stream, or has not answered for too long.
+            self.give_up();
             let reason = || LogError::unavailable("the log did not take the stream's end");
             Err(self.refusal.clone().unwrap_or_else(reason))
         });
@@ -373,6 +374,17 @@ impl ProducerTask {
             return Some(cut.with_usage(end.usage.clone()));
         }
         Some(end.clone())
+    }
+
+    /// Says that the log does not get what it does not have, unless it has everything and could only not be asked.
+    fn give_up(&self) {
+        if self.is_sealed {
+            return;
+        }
+        self.shared.report(|progress| progress.has_given_up = true);
+        if let Some(observer) = &self.options.observer {
+            observer.gave_up();
+        }
     }
 
     fn report_failure(&self, error: LogError) {

@@ -29,6 +29,7 @@ struct Reports {
     errors: AtomicU64,
     repaired: AtomicU64,
     degraded: AtomicU64,
+    given_up: AtomicU64,
 }
 
 impl ProducerObserver for Reports {
@@ -45,6 +46,10 @@ impl ProducerObserver for Reports {
         // A gauge: the end of the last degraded stream sets it to zero.
         let change = if cause.is_some() { 1 } else { u64::MAX };
         self.degraded.fetch_add(change, Ordering::Relaxed);
+    }
+
+    fn gave_up(&self) {
+        self.given_up.fetch_add(1, Ordering::Relaxed);
     }
 
     fn repaired(&self, records: u64) {
@@ -402,6 +407,8 @@ async fn a_log_that_never_comes_back_is_given_up_after_the_time_to_live() {
         .await
         .unwrap();
     assert_eq!(running.local_end(), Some(End::Finished));
+    assert!(running.producer.has_given_up());
+    assert_eq!(running.reports.given_up.load(Ordering::Relaxed), 1);
     let calls = running.log.calls();
     sleep(Duration::from_secs(100)).await;
     assert_eq!(running.log.calls(), calls, "the task has ended");

@@ -33,6 +33,8 @@ struct State {
 struct Refusals {
     since: Instant,
     streams: u64,
+    /// Streams whose events were not taken for so long that they were dropped.
+    dropped: u64,
     is_reported: bool,
 }
 
@@ -73,6 +75,7 @@ impl WriteReports {
             let refusals = state.refusals.get_or_insert_with(|| Refusals {
                 since: Instant::now(),
                 streams: 0,
+                dropped: 0,
                 is_reported: false,
             });
             refusals.streams += 1;
@@ -88,9 +91,21 @@ impl WriteReports {
         }
         let refusals = state.refusals.take();
         drop(state);
-        if let Some(refusals) = refusals.filter(|refusals| refusals.is_reported) {
-            let seconds = refusals.since.elapsed().as_secs_f32();
-            let streams = refusals.streams;
+        let Some(refusals) = refusals else {
+            return;
+        };
+        let seconds = refusals.since.elapsed().as_secs_f32();
+        let Refusals {
+            streams, dropped, ..
+        } = refusals;
+        if dropped > 0 {
+            tracing::warn!(
+                seconds,
+                streams,
+                dropped,
+                "the log did not take the events of streams for as long as they are kept: they were dropped"
+            );
+        } else if refusals.is_reported {
             tracing::info!(seconds, streams, "no events wait for the log any more");
         }
     }
@@ -109,6 +124,12 @@ impl ProducerObserver for WriteReports {
         match cause {
             Some(error) => self.degraded_by(error),
             None => self.recovered(),
+        }
+    }
+
+    fn gave_up(&self) {
+        if let Some(refusals) = &mut self.state().refusals {
+            refusals.dropped += 1;
         }
     }
 
@@ -162,6 +183,24 @@ mod tests {
         advance(PAUSE).await;
         reports.appended(Err(&LogError::Full), Duration::ZERO);
         assert_eq!(lines.count(), 3);
+    }
+
+    #[test]
+    fn events_that_were_dropped_are_not_reported_as_taken() {
+        let lines = Lines::default();
+        let _captured = tracing::subscriber::set_default(lines.clone());
+        let reports = WriteReports::new(Metrics::new("other"));
+        for _ in 0..2 {
+            reports.degraded(Some(&LogError::unavailable("down")));
+        }
+        reports.gave_up();
+        for _ in 0..2 {
+            reports.degraded(None);
+        }
+        assert_eq!((lines.count(), lines.warnings()), (2, 2));
+        reports.degraded(Some(&LogError::unavailable("down")));
+        reports.degraded(None);
+        assert_eq!(lines.count(), 2, "too soon after the last outage");
     }
 
     #[test]

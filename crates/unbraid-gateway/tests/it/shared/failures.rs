@@ -8,14 +8,19 @@ use tokio::{
     time::{Instant, sleep},
 };
 use unbraid_gateway::OnLogFailure;
-use unbraid_log::internal::scripted::Fault;
+use unbraid_log::{
+    LogStore,
+    internal::scripted::{Engine, Fault},
+};
 
 use super::{
     LEASE, event, gated, pair, pair_of, pair_with, path, patient_pair, silent, status_code, steady,
 };
 use crate::{
     create::error_code,
-    support::{Event, Reader, Step, Upstream, chunk, eventually, request, send, sse},
+    support::{
+        Event, Reader, Step, Upstream, chunk, eventually, request, send, soon, sse, start_with,
+    },
 };
 
 fn without_pings(text: &str) -> String {
@@ -92,6 +97,28 @@ async fn an_answer_that_ends_while_the_log_is_down_is_kept_until_the_log_has_it(
         events
     );
     pair.a.gateway.all_ended().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_expires_before_the_log_has_it_is_gone_and_not_unknown() {
+    let (upstream, engine) = (steady(2).await, Engine::new(LEASE));
+    let log = engine.gateway();
+    let gateway = start_with(&upstream, |builder| {
+        let builder = builder.log(Arc::clone(&log) as Arc<dyn LogStore>);
+        builder.lease(LEASE).ttl(Duration::from_millis(200))
+    })
+    .await;
+    log.set(Fault::Down);
+    let (id, mut post) = gateway.create(2).await;
+    assert_eq!(post.rest().await.last().unwrap().data, "[DONE]");
+    soon(gateway.gateway.all_ended()).await.unwrap();
+    log.set(None);
+    for part in ["", "/events", "/choices/1"] {
+        assert_eq!(status_code(&gateway, &path(&id, part)).await, 410);
+    }
+    let other = engine.gateway();
+    let other = start_with(&upstream, |builder| builder.log(other)).await;
+    assert_eq!(status_code(&other, &path(&id, "")).await, 404);
 }
 
 #[tokio::test]
