@@ -18,7 +18,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
-use unbraid_log::{LogStore, MemoryLog, MemoryOptions, StreamId};
+use unbraid_log::{LogStore, MemoryLog, MemoryOptions};
 
 use crate::{
     api_error::ApiError,
@@ -30,7 +30,7 @@ use crate::{
     fan_out::models::SingleChoiceModels,
     generation::Supervisor,
     idempotency::PendingRequests,
-    limits::{CHECK_TIMEOUT, DISCARD_BYTES, MIN_LINK_SECRET},
+    limits::{DISCARD_BYTES, MIN_LINK_SECRET},
     metrics::Metrics,
     reader::stalls::Stalls,
     routes,
@@ -309,13 +309,7 @@ impl Gateway {
         if self.inner.options.on_log_failure == OnLogFailure::Degrade || self.memory().is_some() {
             return Ok(());
         }
-        // Any id shows whether the log can be read.
-        let id = StreamId::random().map_err(|_| ApiError::INTERNAL)?;
-        let status = timeout(CHECK_TIMEOUT, self.inner.store.status(&id)).await;
-        match status {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(ApiError::LOG_UNAVAILABLE),
-        }
+        self.inner.views.check_log().await
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -20,7 +20,7 @@ pub(crate) use self::reports::WriteReports;
 use crate::{
     api_error::ApiError,
     decoding::Decoding,
-    limits::{LACK_TIMEOUT, LOG_TIMEOUT},
+    limits::{CHECK_TIMEOUT, LACK_TIMEOUT, LOG_TIMEOUT},
     streams::Streams,
     view::StreamView,
 };
@@ -167,15 +167,28 @@ impl Views {
 
     /// Waits, before a key is claimed, until the log has the claims again that it may have lost: their holders repeat them once it
     /// is back, and would find that another gateway has asked the provider, too. They need a few seconds, so this does not wait
-    /// for longer: a log that is slow again and again has lost nothing.
-    pub(crate) async fn wait_for_claims(&self) {
+    /// for longer: a log that is slow again and again has lost nothing. One that does not answer is not waited for: a claim would
+    /// fail as well, and a client that repeats its request loses nothing.
+    pub(crate) async fn wait_for_claims(&self) -> Result<(), ApiError> {
         let deadline = Instant::now() + CLAIMS_BACK;
         while self.started.elapsed() >= NEW_GATEWAY
             && Instant::now() < deadline
             && self.store.may_lack_streams().await
         {
+            self.check_log().await?;
             sleep(LOOKUP_PAUSE).await;
         }
+        Ok(())
+    }
+
+    /// Whether the log answers: any id shows it.
+    pub(crate) async fn check_log(&self) -> Result<(), ApiError> {
+        let id = StreamId::random().map_err(|_| ApiError::INTERNAL)?;
+        let status = timeout(CHECK_TIMEOUT, self.store.status(&id)).await;
+        let status = status.unwrap_or_else(|_elapsed| Err(slow()));
+        status.map_err(|error| self.failed(error))?;
+        self.answered();
+        Ok(())
     }
 
     /// The answer if the log refuses, or cannot be reached.
@@ -376,20 +389,36 @@ mod tests {
         );
         // No key is claimed before that, except at a gateway that was started with its log.
         let started = begin();
-        views.wait_for_claims().await;
+        assert_eq!(views.wait_for_claims().await, Ok(()));
         assert!(started.elapsed() >= lacks);
         engine.lack_streams(10 * lacks);
         let started = Instant::now();
-        views.wait_for_claims().await;
+        assert_eq!(views.wait_for_claims().await, Ok(()));
         assert!(started.elapsed() < 2 * lacks, "and no longer");
         let new = views_of(engine.gateway());
         let started = begin();
-        new.wait_for_claims().await;
+        assert_eq!(new.wait_for_claims().await, Ok(()));
         assert_eq!(started.elapsed(), Duration::ZERO);
         // A log that never recovers is unavailable.
         engine.lack_streams(10 * LACK_TIMEOUT);
         let unknown = views.find(&never, |_| true).await;
         assert_eq!(unknown.err(), Some(ApiError::LOG_RECOVERING));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn claims_are_not_waited_for_while_the_log_is_away() {
+        let engine = Engine::new(Duration::from_secs(15));
+        let log = engine.gateway();
+        let views = views_of(Arc::clone(&log) as Arc<dyn LogStore>);
+        sleep(NEW_GATEWAY).await;
+        engine.lack_streams(10 * CLAIMS_BACK);
+        for (fault, most) in [(Fault::Down, Duration::ZERO), (Fault::Hang, CHECK_TIMEOUT)] {
+            log.set(fault);
+            let started = Instant::now();
+            let waited = views.wait_for_claims().await;
+            assert_eq!(waited, Err(ApiError::LOG_UNAVAILABLE));
+            assert!(started.elapsed() <= most, "{:?}", started.elapsed());
+        }
     }
 
     #[tokio::test]

@@ -19,7 +19,6 @@ use crate::{
     keys::Keys,
     link::Link,
     script::{ERASE, OPEN, Request, SEAL_LOST, STATUS, Script},
-    server,
 };
 
 /// How long a stream is kept that nobody seals, and how much longer its meta data is.
@@ -146,10 +145,8 @@ impl Inner {
         if self.link.has_failed_within(REPAIR_TIME) {
             return true;
         }
-        let info = Request::command("INFO").arg("server");
-        match self.link.call(&info).await {
-            // Whole seconds, which may be less than one late.
-            Ok(info) => server::uptime(&info).is_some_and(|uptime| uptime <= REPAIR_TIME),
+        match self.link.may_be_new().await {
+            Ok(is_new) => is_new,
             // A user may lack the permission.
             Err(Failure::Server(_)) => false,
             Err(_) => true,

@@ -11,7 +11,10 @@ mod heartbeat;
 mod slots;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,11 +24,13 @@ use tokio::{
     runtime,
     time::{Instant, timeout},
 };
+use unbraid_log::internal::REPAIR_TIME;
 
 use crate::{
     address::{Address, Connection},
     error::Failure,
     script::Request,
+    server,
 };
 use confirm::Confirmations;
 pub(crate) use slots::Backoff;
@@ -46,6 +51,8 @@ pub(crate) async fn connect(address: &Address) -> Result<Connection, Failure> {
 pub(crate) struct Live {
     connection: Connection,
     confirmations: Confirmations,
+    /// Whether the server is known to run for longer than producers need to write again what a new one lacks.
+    is_old: AtomicBool,
 }
 
 impl Live {
@@ -110,18 +117,24 @@ impl Link {
         request: &Request,
         replicas: u32,
     ) -> Result<Value, Failure> {
-        let mut used = None;
-        let result = timeout(CALL, self.attempts(request, replicas, &mut used)).await;
-        let result = match (result, used) {
-            (Ok(result), _) => result,
-            (Err(_), used) => {
-                // The server may be gone without a trace: the next call connects again.
-                if let Some(live) = used {
-                    self.discard(&live);
-                }
-                Err(Failure::Timeout)
+        self.call_on(request, replicas, &mut None).await
+    }
+
+    /// The same. `used` is set to the connection of the answer.
+    async fn call_on(
+        &self,
+        request: &Request,
+        replicas: u32,
+        used: &mut Option<Arc<Live>>,
+    ) -> Result<Value, Failure> {
+        let result = timeout(CALL, self.attempts(request, replicas, used)).await;
+        let result = result.unwrap_or_else(|_elapsed| {
+            // The server may be gone without a trace: the next call connects again.
+            if let Some(live) = used {
+                self.discard(live);
             }
-        };
+            Err(Failure::Timeout)
+        });
         let mut slots = lock(&self.slots);
         match &result {
             Err(failure) if failure.breaks_connection() => slots.contact.note(false),
@@ -129,6 +142,30 @@ impl Link {
             _ => slots.contact.note(true),
         }
         result
+    }
+
+    /// Whether the server may have been started less than [`REPAIR_TIME`] ago. No connection outlives its server, so on each it is
+    /// asked only until it was not.
+    pub(crate) async fn may_be_new(&self) -> Result<bool, Failure> {
+        if self.is_known_old() {
+            return Ok(false);
+        }
+        let mut used = None;
+        let info = Request::command("INFO").arg("server");
+        let info = self.call_on(&info, 0, &mut used).await?;
+        // Whole seconds, which may be less than one late.
+        let is_new = server::uptime(&info).is_some_and(|uptime| uptime <= REPAIR_TIME);
+        if let Some(live) = used.filter(|_| !is_new) {
+            live.is_old.store(true, Ordering::Relaxed);
+        }
+        Ok(is_new)
+    }
+
+    /// Whether the connection of this runtime has found the server to be old.
+    fn is_known_old(&self) -> bool {
+        let mut slots = lock(&self.slots);
+        let owner = slots.owner(current_runtime());
+        matches!(slots.of(owner), State::Live(live) if live.is_old.load(Ordering::Relaxed))
     }
 
     /// Whether the server answers again since less than this time, after it did not.
@@ -249,6 +286,7 @@ impl Live {
         Arc::new(Self {
             connection,
             confirmations: Confirmations::default(),
+            is_old: AtomicBool::new(false),
         })
     }
 }

@@ -179,6 +179,13 @@ async fn a_claim_ends_with_its_stream_although_the_gateway_that_sealed_it_was_in
     assert_eq!(claim(&log, &id).await, held(&next));
 }
 
+/// How often the server was asked about itself. Each call is one more.
+fn info_calls(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]);
+    let calls = stats.split_once("cmdstat_info:calls=").unwrap().1;
+    calls.split_once(',').unwrap().0.parse().unwrap()
+}
+
 #[tokio::test]
 async fn a_server_that_was_away_may_lack_a_stream_until_its_producer_has_written_it() {
     let Some(server) = RedisServer::new().map(Arc::new) else {
@@ -187,6 +194,13 @@ async fn a_server_that_was_away_may_lack_a_stream_until_its_producer_has_written
     let (producer, reader) = (connect(&server).await, connect(&server).await);
     sleep(REPAIR_TIME + Duration::from_secs(1)).await;
     assert!(!reader.may_lack_streams().await);
+    // Once on each connection is enough.
+    let before = info_calls(&server);
+    for _ in 0..20 {
+        assert!(!reader.may_lack_streams().await);
+    }
+    let own = 1;
+    assert_eq!(info_calls(&server) - before, own);
     blocking(&server, RedisServer::kill).await;
     let id = new_id();
     let opened = producer.open(&id, &meta()).await;

@@ -138,7 +138,9 @@ enum Claimed {
 impl Leader {
     async fn run(self) -> Claimed {
         let gateway = &self.create.gateway;
-        gateway.inner.views.wait_for_claims().await;
+        if let Err(error) = gateway.inner.views.wait_for_claims().await {
+            return Claimed::Answered(Outcome::Failed(error), None);
+        }
         // The request is entered before its claim can be found by another.
         let pending = gateway.inner.pending.enter(&self.id);
         let begun = Instant::now();
