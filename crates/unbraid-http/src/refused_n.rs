@@ -23,11 +23,32 @@ impl RefusedN {
     }
 
     fn of(status: u16, param: Option<&str>, message: Option<&str>, n: u32) -> Option<Self> {
-        let is_refusal = matches!(status, 400 | 404 | 422 | 501) && is_about_n(param, message);
+        let is_refusal = match status {
+            400 | 404 | 422 | 501 => is_about_n(param, message),
+            // llama.cpp reports an exception of its server.
+            500 => message.is_some_and(says_single_choice),
+            _ => false,
+        };
         is_refusal.then(|| Self {
             permits_fewer: message.is_some_and(|text| names_maximum(text, n)),
         })
     }
+}
+
+/// Whether a message says that there is one choice only, in words that stand for nothing else.
+pub(crate) fn says_single_choice(message: &str) -> bool {
+    const PHRASES: [&str; 8] = [
+        "one completion choice",
+        "one choice",
+        "single choice",
+        "single completion",
+        "multiple choices",
+        "multiple completion",
+        "number of choices",
+        "more than one choice",
+    ];
+    let message = message.to_lowercase();
+    PHRASES.iter().any(|phrase| message.contains(phrase))
 }
 
 /// Where the error names a parameter, the message may quote other names: a schema with a property `n`.
@@ -35,7 +56,11 @@ fn is_about_n(param: Option<&str>, message: Option<&str>) -> bool {
     // LiteLLM sends the word `None` for a parameter that it does not know.
     let is_named = |param: &&str| !matches!(*param, "" | "None" | "null" | "none");
     let param = param.filter(is_named);
-    param.or(message).is_some_and(mentions_n)
+    match (param, message) {
+        (Some(param), _) => mentions_n(param),
+        (None, Some(message)) => mentions_n(message) || says_single_choice(message),
+        (None, None) => false,
+    }
 }
 
 /// Providers write ``Only `n=1` is supported``, `'n' : number must be at most 1`, `n_cmpl cannot be greater than ..`,
@@ -48,6 +73,8 @@ fn mentions_n(message: &str) -> bool {
             word,
             "n" | "n_cmpl"
                 | "num_choices"
+                | "num_generations"
+                | "num_return_sequences"
                 | "best_of"
                 | "candidates"
                 | "candidateCount"
@@ -85,6 +112,30 @@ mod tests {
         for message in ["The model `nn` does not exist", "no route", ""] {
             assert!(!mentions_n(message), "{message}");
         }
+    }
+
+    #[test]
+    fn an_exception_of_llama_cpp_is_a_refusal() {
+        let message = "Only one completion choice is allowed";
+        for status in [400, 500] {
+            let body = format!(
+                r#"{{"error":{{"code":{status},"message":"{message}","type":"server_error"}}}}"#
+            );
+            check(status, &body, Some(false));
+        }
+        check(503, &format!(r#"{{"error":"{message}"}}"#), None);
+        for message in [
+            "multiple choices not supported",
+            "num_generations must be 1",
+        ] {
+            check(400, &format!(r#"{{"message":"{message}"}}"#), Some(false));
+        }
+        // Of another failure of a server, `n` is only a word.
+        check(
+            500,
+            r#"{"error":{"message":"n is out of range","param":"n"}}"#,
+            None,
+        );
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub(crate) use self::error_body::ErrorBody;
 pub(crate) use self::head::Head;
-use crate::{host::host_and_port, limits::MAX_RETRY_AFTER, secrets::Secrets};
+use crate::{
+    host::host_and_port, limits::MAX_RETRY_AFTER, refused_n::says_single_choice, secrets::Secrets,
+};
 
 /// A response that contains no completions: its status is not a success, or it is a web page.
 ///
@@ -248,7 +250,9 @@ impl StatusError {
 
     /// Whether another attempt may get a different response.
     pub(crate) fn is_retryable(&self) -> bool {
-        matches!(self.0.status, 408 | 409 | 429 | 500..=599) && !self.0.forbids_retry
+        matches!(self.0.status, 408 | 409 | 429 | 500..=599)
+            && !self.0.forbids_retry
+            && !self.message().is_some_and(says_single_choice)
     }
 
     /// The wait that the server asks for, if it is the reason why no further attempt is made.

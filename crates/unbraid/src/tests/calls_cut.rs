@@ -14,8 +14,8 @@ fn header() -> Step {
 }
 
 async fn call_of(steps: impl IntoIterator<Item = Step>) -> (Completions, ToolCallHandle) {
-    // The name of a call is known to be complete once the choice goes on without it.
-    let begin = [header(), bytes(content(0, "a"))];
+    // The name of a call is known to be complete once the choice goes on without it. White space is not yet the text after it.
+    let begin = [header(), bytes(content(0, "\n"))];
     let completions = read(begin.into_iter().chain(steps));
     let choice = soon(completions.first()).await.unwrap();
     let call = soon(choice.tool_calls().next()).await.unwrap().unwrap();
@@ -97,6 +97,17 @@ async fn t23_a_call_without_arguments_is_an_empty_object_if_the_model_ended_it()
         check(&views(&completions, &call).await, CallStatus::EmptyAsObject);
         assert_eq!(soon(call.parse::<Value>()).await.unwrap(), json!({}));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn d14_a_call_without_arguments_is_an_empty_object_before_the_text_at_which_the_limit_cut() {
+    let steps = [
+        bytes(content(0, "And")),
+        bytes(finish(0, "length")),
+        bytes(DONE),
+    ];
+    let (completions, call) = call_of(steps).await;
+    check(&views(&completions, &call).await, CallStatus::EmptyAsObject);
 }
 
 #[tokio::test(start_paused = true)]
