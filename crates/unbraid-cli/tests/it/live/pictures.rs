@@ -32,7 +32,12 @@ fn stable(screen: &str) -> String {
                 out.push(rule(word));
             }
         }
-        text.push_str(out.join(" ").trim_end());
+        // The rule behind a title is gone where its figures have a digit more.
+        text.push_str(
+            out.join(" ")
+                .replace("\u{2500}\u{2510}", "\u{2510}")
+                .trim_end(),
+        );
         text.push('\n');
     }
     text.trim_end().to_owned() + "\n"
