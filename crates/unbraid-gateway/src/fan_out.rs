@@ -70,21 +70,29 @@ impl Launch {
         if self.fans_out() {
             return send_singles(self).await;
         }
+        let (asks_usage, is_auto) = (self.request.adds_usage(), self.is_auto());
         let body = self.request.whole_body();
         let answer = self.upstream.send(&self.outgoing(body)).await?;
-        let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
-        if !answer.status.is_success() {
-            let whole = WholeAnswer::of(answer);
-            if !is_auto {
-                return Ok(Launched::Whole(whole));
-            }
-            let whole = whole.buffered().await?;
-            if let Some(refused) = self.refused_n(&whole) {
-                return self.send_refused(&refused, &whole).await;
-            }
-            return Ok(Launched::Whole(whole.into()));
+        if answer.status.is_success() {
+            return self.started(answer).await;
         }
-        self.started(answer).await
+        let whole = WholeAnswer::of(answer);
+        if !is_auto && !asks_usage {
+            return Ok(Launched::Whole(whole));
+        }
+        let whole = whole.buffered().await?;
+        if asks_usage && whole.refuses_usage() {
+            self.request.omit_usage();
+            return Box::pin(self.send()).await;
+        }
+        match self.refused_n(&whole).filter(|_| is_auto) {
+            Some(refused) => self.send_refused(&refused, &whole).await,
+            None => Ok(Launched::Whole(whole.into())),
+        }
+    }
+
+    fn is_auto(&self) -> bool {
+        self.fan_out == FanOut::Auto && self.request.has_several_choices()
     }
 
     /// Whether a buffered answer refuses the request's `n`.
@@ -137,13 +145,18 @@ impl Launch {
         Ok(Launched::Stream { headers, started })
     }
 
-    /// A whole JSON object. If the client requested one as well, and waits for it as a stream's aggregate, it becomes a
-    /// stream of one chunk.
+    /// A whole JSON object. It becomes a stream of one chunk if the client requested one as well, and waits for it as a stream's
+    /// aggregate, or if it lacks choices of a stream, which are requested one by one.
     async fn json(&self, whole: WholeAnswer) -> Result<Launched, ApiError> {
-        if self.request.is_stream() {
+        let is_stream = self.request.is_stream();
+        let may_lack_choices = self.is_auto() && self.request.prompts() < 2;
+        if is_stream && !may_lack_choices {
             return Ok(Launched::Whole(whole));
         }
         let whole = whole.buffered().await?;
+        if is_stream && count_choices(&whole.body) != Some(1) {
+            return Ok(Launched::Whole(whole.into()));
+        }
         Ok(match self.completion(&whole) {
             Some(started) => Launched::Stream {
                 headers: whole.headers,
@@ -168,8 +181,7 @@ impl Launch {
 
     /// The requests that follow if the answer turns out to have one choice.
     fn later_singles(&self) -> Option<Singles> {
-        let is_auto = self.fan_out == FanOut::Auto && self.request.has_several_choices();
-        is_auto.then(|| self.singles())
+        self.is_auto().then(|| self.singles())
     }
 
     /// The requests for the choices that the first answer does not have.

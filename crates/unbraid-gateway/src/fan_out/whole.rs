@@ -93,6 +93,16 @@ impl BufferedAnswer {
         response
     }
 
+    /// Whether a refusal names the field that asks for usage. If the field is only quoted in it, the request is refused once more
+    /// for the actual reason.
+    pub(super) fn refuses_usage(&self) -> bool {
+        let names_field = |name: &str| memchr::memmem::find(&self.body, name.as_bytes()).is_some();
+        matches!(self.status.as_u16(), 400 | 404 | 422 | 501)
+            && ["stream_options", "include_usage"]
+                .into_iter()
+                .any(names_field)
+    }
+
     /// The error object of a stream whose request got this answer.
     pub(crate) fn refused_error(&self) -> RefusedError {
         let body = self.body.get(..MAX_REFUSAL_BYTES).unwrap_or(&self.body);

@@ -2,7 +2,14 @@
 
 mod prompts;
 
-use std::{borrow::Cow, fmt, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use serde_json::{Value, value::RawValue};
@@ -22,8 +29,10 @@ pub(crate) struct CreateRequest {
     /// The memory of the body, its fields and its prompts.
     held: HeldBytes,
     fields: Fields,
-    /// The body for any one choice, if all have the same.
-    single: OnceLock<Bytes>,
+    /// The body for any one choice, if all have the same: without a field that asks for usage, and with it.
+    single: [OnceLock<Bytes>; 2],
+    /// Whether the upstream has refused the field that asks for usage.
+    omits_usage: AtomicBool,
     is_stream: bool,
     n: Option<u32>,
     /// How many choices a server could take `n` for.
@@ -56,7 +65,8 @@ impl CreateRequest {
             body,
             held,
             fields,
-            single: OnceLock::new(),
+            single: Default::default(),
+            omits_usage: AtomicBool::new(false),
             is_stream,
             n: n.filter(is_whole).map(|n| n as u32),
             most: n.map_or(0, |n| n.ceil() as u32),
@@ -137,8 +147,14 @@ impl CreateRequest {
             let copy = || self.encode_single(index);
             return memory.copy_when_room(self.body.len(), copy).await;
         }
+        let [without_usage, with_usage] = &self.single;
+        let single = if self.adds_usage() {
+            with_usage
+        } else {
+            without_usage
+        };
         let encode = || memory.count(self.encode_single(index));
-        self.single.get_or_init(encode).clone()
+        single.get_or_init(encode).clone()
     }
 
     fn encode_single(&self, index: u32) -> String {
@@ -161,14 +177,23 @@ impl CreateRequest {
             return Vec::new();
         }
         let mut changed = vec![("stream", Cow::Borrowed("true"))];
-        if self
-            .fields
-            .get("stream_options")
-            .is_none_or(|raw| raw == "null")
-        {
+        if self.adds_usage() {
             changed.push(("stream_options", r#"{"include_usage":true}"#.into()));
         }
         changed
+    }
+
+    /// Whether the bodies have a field that asks for usage, and that the client has not written.
+    pub(crate) fn adds_usage(&self) -> bool {
+        let own = self.fields.get("stream_options");
+        !self.is_stream
+            && own.is_none_or(|raw| raw == "null")
+            && !self.omits_usage.load(Ordering::Relaxed)
+    }
+
+    /// The upstream does not know the field that asks for usage: no further body has it.
+    pub(crate) fn omit_usage(&self) {
+        self.omits_usage.store(true, Ordering::Relaxed);
     }
 }
 
@@ -209,6 +234,18 @@ mod tests {
 
     fn try_parse(body: Bytes, is_text: bool) -> Result<CreateRequest, ApiError> {
         CreateRequest::parse(body, BodyMemory::new(1 << 30).hold(0), is_text)
+    }
+
+    #[tokio::test]
+    async fn usage_is_asked_for_until_the_upstream_has_refused_that() {
+        let request = parse(r#"{"model":"m","n":2}"#);
+        let asks = |body: Bytes| String::from_utf8_lossy(&body).contains("include_usage");
+        assert!(asks(request.whole_body()) && asks(request.single_body(0).await));
+        request.omit_usage();
+        assert!(!asks(request.whole_body()) && !asks(request.single_body(0).await));
+        assert!(!request.adds_usage());
+        let own = parse(r#"{"model":"m","stream_options":{"include_usage":true}}"#);
+        assert!(!own.adds_usage() && asks(own.whole_body()));
     }
 
     #[test]

@@ -172,3 +172,57 @@ async fn the_error_of_a_choice_is_in_snapshots_and_answers() {
     let one: Value = send(gateway.get(&path)).await.value().await;
     assert_eq!(choice(&one, 0)["error"], error);
 }
+
+/// A provider that ignores both `stream` and `n`.
+#[tokio::test]
+async fn choices_that_a_whole_answer_to_a_stream_lacks_are_requested() {
+    let upstream = Upstream::script(|_, _| json_body(200, &whole("Hi"))).await;
+    let gateway = start(&upstream).await;
+    let mut reader = Reader::new(send(gateway.post(request(3))).await);
+    let events = reader.rest().await;
+    assert!(reader.header("x-stream-id").is_some());
+    let mut indices: Vec<_> = events
+        .iter()
+        .filter(|event| event.text() == "Hi")
+        .map(|event| event.json()["choices"][0]["index"].as_u64())
+        .collect();
+    indices.sort_unstable();
+    assert_eq!(indices, [Some(0), Some(1), Some(2)]);
+    assert_eq!(upstream.seen().len(), 3);
+    // Without fan-out the answer is the provider's own.
+    let post = gateway
+        .post(request(3))
+        .header("x-stream-fan-out", "native");
+    assert_eq!(send(post).await.text().await.unwrap(), whole("Hi"));
+}
+
+/// A provider that does not know the field by which the gateway asks for usage.
+#[tokio::test]
+async fn a_request_is_sent_again_without_the_field_that_asks_for_usage() {
+    const UNKNOWN: &str = r#"{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#;
+    let upstream = Upstream::script(|seen, ordinal| match seen.json().get("stream_options") {
+        Some(_) => json_body(422, UNKNOWN),
+        None => super::one_choice(seen, ordinal),
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    for (n, fan_out, requests) in [(1, "native", 2), (2, "always", 4), (2, "auto", 3)] {
+        let before = upstream.seen().len();
+        let body = json!({"model": "m", "n": n}).to_string();
+        let post = gateway.post(body).header("x-stream-fan-out", fan_out);
+        let response = send(post.header("x-stream-durability", "replay")).await;
+        assert_eq!(response.status(), 200, "{fan_out}");
+        let answer: Value = response.value().await;
+        assert_eq!(
+            answer["choices"].as_array().map(Vec::len),
+            Some(n),
+            "{answer}"
+        );
+        assert_eq!(upstream.seen().len() - before, requests, "{fan_out}");
+    }
+    // A client that wrote the field itself gets the refusal.
+    let body = json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}});
+    let response = send(gateway.post(body.to_string())).await;
+    assert_eq!(response.status(), 422);
+    assert_eq!(response.text().await.unwrap(), UNKNOWN);
+}
