@@ -12,6 +12,7 @@ mod no_blank_lines;
 mod prompt;
 mod reencoded;
 mod support;
+mod texts_in_place_of_parts;
 mod think;
 mod tidy;
 mod tool_calls;

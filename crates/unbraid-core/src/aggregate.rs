@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CallKind, CompletionKind, Message, Metadata, ToolCall, Transcript, Usage,
+    chunk::LOGPROB_LISTS,
     json_text::{Fields, Json, ObjectWriter},
     limits::MAX_FIELDS,
     transcript::{Level, raw_pairs},
@@ -347,18 +348,13 @@ fn list_or_raw<'r>(list: Option<Cow<'r, str>>, raw: &'r str) -> Json<'r> {
 
 /// A value as a list, which some servers write as an object with the positions as keys (E22).
 fn list_of<'r>(key: &str, raw: &'r str) -> Option<Cow<'r, str>> {
-    const LISTS: [&str; 6] = [
-        "content",
-        "refusal",
-        "tokens",
-        "token_logprobs",
-        "top_logprobs",
-        "text_offset",
-    ];
+    /// Lists beside those that have the tokens.
+    const LISTS: [&str; 3] = ["token_logprobs", "top_logprobs", "text_offset"];
+    let is_list = || LISTS.contains(&key) || LOGPROB_LISTS.contains(&key);
     if raw.starts_with('[') {
         return Some(raw.into());
     }
-    if !raw.starts_with('{') || !LISTS.contains(&key) {
+    if !raw.starts_with('{') || !is_list() {
         return None;
     }
     let entries = raw_pairs(raw).into_iter();

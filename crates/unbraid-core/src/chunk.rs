@@ -214,9 +214,10 @@ pub(crate) fn non_empty(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
     text.filter(|text| !text.is_empty())
 }
 
-/// The finish reason of a string. DashScope writes `"null"` into each chunk before the last one (F1).
+/// The finish reason of a string. DashScope writes `"null"` into each chunk before the last one (F1), and servers that print a
+/// value of Python write `"None"`.
 pub(crate) fn some_reason(text: Option<Cow<'_, str>>) -> Option<Cow<'_, str>> {
-    text.filter(|text| !matches!(&**text, "" | "null"))
+    text.filter(|text| !matches!(&**text, "" | "null" | "None"))
 }
 
 pub(crate) fn some_text(fragment: Option<Fragment<'_>>) -> Option<Fragment<'_>> {

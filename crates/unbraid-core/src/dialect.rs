@@ -27,7 +27,7 @@ mod time;
 mod wire_event;
 
 pub(crate) use continuation::{Continuation, Place};
-pub(crate) use fault::{is_error, is_failure, reported};
+pub(crate) use fault::{is_error, is_error_in_ping, is_failure, reported};
 pub(crate) use identify::{identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
@@ -151,10 +151,10 @@ pub(crate) fn index(node: &Node<'_>) -> Option<Option<u32>> {
     }
 }
 
-/// The finish reason. An empty string and `null`, as a word too, are absent (F1); any other type is kept as its JSON text (F13).
+/// The finish reason. An empty string, `false` and `null`, as a word too, are absent (F1); any other type is kept as its JSON text (F13).
 fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     match &value.value {
-        Value::Null => None,
+        Value::Null | Value::Bool(false) => None,
         Value::String(_) => some_reason(value.text()),
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             Some(value.to_json())

@@ -1,6 +1,6 @@
 //! Recognizes a provider's refusal of several choices.
 
-use crate::status::{ErrorBody, StatusError};
+use crate::status::{ErrorBody, StatusError, is_exception_of_n};
 
 /// A provider refuses `n`. If this guess is wrong, each of the single requests is refused for the actual reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +25,7 @@ impl RefusedN {
     fn of(status: u16, param: Option<&str>, message: Option<&str>, n: u32) -> Option<Self> {
         let is_refusal = match status {
             400 | 404 | 422 | 501 => is_about_n(param, message),
-            // llama.cpp reports an exception of its server.
-            500 => message.is_some_and(says_single_choice),
-            _ => false,
+            _ => message.is_some_and(|message| is_exception_of_n(status, message)),
         };
         is_refusal.then(|| Self {
             permits_fewer: message.is_some_and(|text| names_maximum(text, n)),
@@ -35,20 +33,30 @@ impl RefusedN {
     }
 }
 
-/// Whether a message says that there is one choice only, in words that stand for nothing else.
-pub(crate) fn says_single_choice(message: &str) -> bool {
-    const PHRASES: [&str; 8] = [
+/// Whether a message refuses several choices in words. `multiple choices` alone is also the meaning of the status 300.
+fn says_single_choice(message: &str) -> bool {
+    const CHOICES: [&str; 7] = [
         "one completion choice",
         "one choice",
         "single choice",
         "single completion",
         "multiple choices",
-        "multiple completion",
+        "multiple completions",
         "number of choices",
-        "more than one choice",
+    ];
+    const REFUSALS: [&str; 8] = [
+        "only",
+        "support",
+        "allowed",
+        "must be",
+        "must not",
+        "cannot",
+        "not enabled",
+        "not available",
     ];
     let message = message.to_lowercase();
-    PHRASES.iter().any(|phrase| message.contains(phrase))
+    let has = |words: &[&str]| words.iter().any(|words| message.contains(words));
+    has(&CHOICES) && has(&REFUSALS)
 }
 
 /// Where the error names a parameter, the message may quote other names: a schema with a property `n`.
@@ -130,6 +138,11 @@ mod tests {
         ] {
             check(400, &format!(r#"{{"message":"{message}"}}"#), Some(false));
         }
+        check(
+            400,
+            r#"{"message":"upstream returned 300 Multiple Choices"}"#,
+            None,
+        );
         // Of another failure of a server, `n` is only a word.
         check(
             500,

@@ -7,9 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub(crate) use self::error_body::ErrorBody;
 pub(crate) use self::head::Head;
-use crate::{
-    host::host_and_port, limits::MAX_RETRY_AFTER, refused_n::says_single_choice, secrets::Secrets,
-};
+use crate::{host::host_and_port, limits::MAX_RETRY_AFTER, secrets::Secrets};
 
 /// A response that contains no completions: its status is not a success, or it is a web page.
 ///
@@ -47,6 +45,12 @@ struct Inner {
     body_head: String,
     body: ErrorBody,
     attempts: u32,
+}
+
+/// Whether a failure of the server is llama.cpp's refusal of several choices, which it reports as an exception. Another attempt
+/// gets the same one.
+pub(crate) fn is_exception_of_n(status: u16, message: &str) -> bool {
+    status == 500 && message.contains("one completion choice is allowed")
 }
 
 impl StatusError {
@@ -252,7 +256,12 @@ impl StatusError {
     pub(crate) fn is_retryable(&self) -> bool {
         matches!(self.0.status, 408 | 409 | 429 | 500..=599)
             && !self.0.forbids_retry
-            && !self.message().is_some_and(says_single_choice)
+            && !self.refuses_n()
+    }
+
+    fn refuses_n(&self) -> bool {
+        let message = self.message().unwrap_or_default();
+        is_exception_of_n(self.0.status, message)
     }
 
     /// The wait that the server asks for, if it is the reason why no further attempt is made.

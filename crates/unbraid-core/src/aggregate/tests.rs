@@ -206,13 +206,14 @@ fn m06_the_texts_of_log_probabilities_are_joined() {
 fn e22_lists_of_log_probabilities_may_be_objects_with_positions() {
     let entry = |content: &str| {
         format!(
-            r#"{{"index":0,"delta":{{"content":"a"}},"logprobs":{{"content":{content},"of":{{"1":2}}}}}}"#
+            r#"{{"index":0,"delta":{{"content":"a"}},"logprobs":{{"content":{content},"reasoning_content":{content},"of":{{"1":2}}}}}}"#
         )
     };
     let contents = [r#"{"10":10,"1":1,"2":2}"#, "{}", "null", "[3]", "{}"].map(entry);
     let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
     let (merged, _) = choice(&contents);
-    let expected = json!({"content": [1, 2, 10, 3], "of": {"1": 2}});
+    let expected =
+        json!({"content": [1, 2, 10, 3], "reasoning_content": [1, 2, 10, 3], "of": {"1": 2}});
     assert_eq!(merged["logprobs"], expected);
 }
 

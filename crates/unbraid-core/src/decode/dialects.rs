@@ -62,7 +62,7 @@ impl DialectState {
     /// ping decide nothing: it may have the time in `created_at`, which Ollama's values have, too.
     pub(super) fn has_content(&self, node: &Node<'_>) -> bool {
         let event = WireEvent { name: None, node };
-        dialect::is_error(&event)
+        dialect::is_error_in_ping(node)
             || match self {
                 Self::Other { .. } => dialect::identify(&event).is_some(),
                 Self::Unknown | Self::Realtime | Self::Choices { .. } => {

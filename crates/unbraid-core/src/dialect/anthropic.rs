@@ -9,7 +9,7 @@ use super::{
     blocks::{Block, Blocks, THINKING},
     calls::{Calls, Stopped},
     continuation::{Continuation, Place},
-    reader::{DialectReader, Output, WireEvent, entries, reason_of, text},
+    reader::{DialectReader, Lane, Output, WireEvent, entries, fragment, reason_of, text},
 };
 use crate::{limits::MAX_NAME_BYTES, node::Node};
 
@@ -142,7 +142,7 @@ impl Anthropic {
             if self.has_content && !is_same && (self.has_arrived || has_ended) {
                 return output.second_message();
             }
-            if self.has_content && !is_same {
+            if self.has_content && !self.has_arrived && !has_ended {
                 // The blocks that were started belong to an attempt that a gateway gave up.
                 self.blocks = Blocks::default();
                 self.last_index = None;
@@ -168,6 +168,13 @@ impl Anthropic {
             output.warn("A11", "the message was started after its content");
         }
         let blocks = entries(message.get("content"));
+        // A request may have the text in place of its only block, and some gateways answer so.
+        let only = fragment(message, "content").filter(|only| !only.is_empty());
+        if only.is_some() {
+            self.ensure_started();
+            self.has_arrived = true;
+            output.text(CHOICE, Lane::Content, only);
+        }
         for (position, block) in (0..).zip(blocks) {
             self.block_start(position, block, output);
             self.stop(position, output);
@@ -179,15 +186,17 @@ impl Anthropic {
 
     fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.close_all(output);
-        if let Some(delta) = node.get("delta") {
-            if let Some(reason) = self.stop_fields(delta, output) {
-                self.has_content = true;
-                self.has_arrived = true;
-                self.reason = Some(reason);
-            }
-            self.usage(delta, output); // where the API had it at first
+        let delta = node.get("delta").filter(|delta| !delta.is_null());
+        // Some gateways write the fields of the delta in its place.
+        if let Some(reason) = self.stop_fields(delta.unwrap_or(node), output) {
+            self.has_content = true;
+            self.has_arrived = true;
+            self.reason = Some(reason);
         }
-        self.other_fields(node, &["type", "delta", "usage"], output);
+        if let Some(delta) = delta {
+            self.usage(delta, output); // where the API had it at first
+            self.other_fields(node, &["type", "delta", "usage"], output);
+        }
         self.usage(node, output);
     }
 

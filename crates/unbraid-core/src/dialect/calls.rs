@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     Fragment, ToolCallUpdate,
+    json::{Verdict, check},
     limits::{MAX_ENTRIES, MAX_NAME_BYTES},
 };
 
@@ -154,6 +155,27 @@ impl Call {
         }
     }
 
+    /// Appends what the start of the call has of its arguments. An empty object is a placeholder, and fragments may repeat a
+    /// complete value (D13), as which the text of a custom tool counts.
+    pub(crate) fn append_of_start<'a>(
+        &mut self,
+        choice: u32,
+        first: Option<Fragment<'a>>,
+        is_custom: bool,
+        output: &mut Output<'a>,
+    ) {
+        let is_placeholder = |first: &Fragment<'_>| !is_custom && first.text.trim() == "{}";
+        let Some(first) = first.filter(|first| !is_placeholder(first)) else {
+            return;
+        };
+        let is_whole = is_custom || check(&first.text) == Verdict::Complete;
+        let whole = is_whole.then(|| first.clone());
+        self.append(choice, Some(first), output);
+        if let Some(whole) = whole {
+            self.arguments.note_ahead(&whole);
+        }
+    }
+
     /// Appends a piece to the arguments.
     pub(crate) fn append<'a>(
         &mut self,
@@ -245,5 +267,69 @@ mod tests {
             assert_eq!(call.arguments, "{\"a\":1}", "{events:?}");
             assert_eq!(call.status, Some(CallStatus::Complete), "{events:?}");
         }
+    }
+
+    /// The arguments and the status of the first call of a stream of Responses.
+    fn read_call(start: &str, deltas: &[&str], whole: Option<&str>) -> (String, CallStatus) {
+        let escaped = |text: &str| serde_json::Value::from(text).to_string();
+        let item = |arguments: &str| {
+            format!(
+                r#""output_index":0,"item":{{"type":"function_call","id":"i","call_id":"t","name":"f","arguments":{}}}"#,
+                escaped(arguments)
+            )
+        };
+        let mut events = vec![
+            r#"{"type":"response.created","response":{"id":"r"}}"#.to_owned(),
+            format!(r#"{{"type":"response.output_item.added",{}}}"#, item(start)),
+        ];
+        for delta in deltas {
+            let key = r#""output_index":0,"item_id":"i""#;
+            let delta = escaped(delta);
+            events.push(format!(
+                r#"{{"type":"response.function_call_arguments.delta",{key},"delta":{delta}}}"#
+            ));
+        }
+        let done = |whole| format!(r#"{{"type":"response.output_item.done",{}}}"#, item(whole));
+        events.extend(whole.map(done));
+        events.push(
+            r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#.into(),
+        );
+        let mut demux = Demux::new(Config::default());
+        for event in events {
+            demux.feed(format!("data: {event}\n\n").as_bytes());
+        }
+        demux.finish();
+        let call = demux
+            .choice(ChoiceIndex(0))
+            .unwrap()
+            .message()
+            .tool_calls
+            .remove(0);
+        (call.arguments, call.status.unwrap())
+    }
+
+    #[test]
+    fn d13_the_start_of_a_call_may_have_its_arguments_which_fragments_repeat() {
+        let whole = r#"{"city":"Oslo"}"#;
+        let complete = (whole.to_owned(), CallStatus::Complete);
+        let rows: [(&str, &[&str], Option<&str>); 6] = [
+            (whole, &[], None),
+            (whole, &[whole], Some(whole)),
+            (whole, &["{\"city\":", "\"Oslo\"}"], None),
+            // The first fragment, and a placeholder.
+            ("{\"city\":", &["\"Oslo\"}"], Some(whole)),
+            ("{}", &[whole], Some(whole)),
+            ("{}", &[], Some(whole)),
+        ];
+        for (start, deltas, done) in rows {
+            assert_eq!(
+                read_call(start, deltas, done),
+                complete,
+                "{start} {deltas:?}"
+            );
+        }
+        let empty = ("{}".to_owned(), CallStatus::Complete);
+        assert_eq!(read_call("{}", &[], Some("{}")), empty);
+        assert_eq!(read_call("{}", &[], None), empty);
     }
 }

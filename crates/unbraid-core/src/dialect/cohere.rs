@@ -334,7 +334,11 @@ fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
         ..ToolCallUpdate::default()
     };
     call.begin(CHOICE, header, output);
-    call.append(CHOICE, arguments_of(function.get("arguments")), output);
+    let first = arguments_of(function.get("arguments"));
+    match call.arguments.is_empty() {
+        true => call.append_of_start(CHOICE, first, false, output),
+        false => call.append(CHOICE, first, output),
+    }
 }
 
 fn index(node: &Node<'_>) -> i64 {

@@ -5,7 +5,9 @@ use crate::node::{Node, Value};
 
 /// Whether a value is an error of the stream, in any of the shapes that servers and gateways send (D03).
 pub(crate) fn is_error(event: &WireEvent<'_, '_>) -> bool {
-    says_error(event.node) || (has_error_fields(event.node) && is_nameless(event))
+    says_error(event.node)
+        || (has_error_fields(event.node) && is_nameless(event))
+        || (event.name == Some("ping") && is_error_in_ping(event.node))
 }
 
 /// Whether a value says that it is an error.
@@ -96,18 +98,6 @@ fn has_error_fields(node: &Node<'_>) -> bool {
             .and_then(Node::as_i64_lenient)
             .is_some_and(|code| code != 0 && !(100..300).contains(&code))
     };
-    // Others say how far the work is.
-    let is_error_word = |key: &str| {
-        let word = node.get(key).and_then(Node::as_str);
-        word.is_some_and(|word| {
-            let word = word.text.to_ascii_lowercase();
-            FAILURES.iter().any(|sign| word.contains(sign))
-        })
-    };
-    let is_status = |key: &str| {
-        let status = node.get(key).and_then(Node::as_i64_lenient);
-        status.is_some_and(|status| (400..600).contains(&status))
-    };
     let has_message = is_set("msg") || is_set("message");
     // The second name is that of Amazon's services.
     let kind = ["type", "__type"]
@@ -115,16 +105,46 @@ fn has_error_fields(node: &Node<'_>) -> bool {
         .find_map(|key| node.get(key)?.as_str());
     is_named_error(node)
         || is_set("detail")
-        || (has_message && (is_error_code(node, "code") || is_error_word("code")))
+        || (has_message && (is_error_code(node, "code") || is_failure_word(node, "code")))
         || (has_message && kind.is_some_and(|kind| is_of_error(&kind.text)))
         || ((has_message || is_set("title"))
-            && ["status", "statusCode", "status_code"]
-                .into_iter()
-                .any(is_status))
+            && STATUSES.into_iter().any(|key| is_status(node, key)))
         || node
             .get("base_resp")
             .is_some_and(|base| is_error_code(base, "status_code"))
         || node.get("success").and_then(Node::as_bool) == Some(false)
+}
+
+/// The names under which errors have the status of a response.
+const STATUSES: [&str; 3] = ["status", "statusCode", "status_code"];
+
+/// Whether a field has the status of a response that is an error.
+fn is_status(node: &Node<'_>, key: &str) -> bool {
+    let status = node.get(key).and_then(Node::as_i64_lenient);
+    status.is_some_and(|status| (400..600).contains(&status))
+}
+
+/// Whether a field has a word for a failure. Others say how far the work is.
+fn is_failure_word(node: &Node<'_>, key: &str) -> bool {
+    let word = node.get(key).and_then(Node::as_str);
+    word.is_some_and(|word| {
+        let word = word.text.to_ascii_lowercase();
+        FAILURES.iter().any(|sign| word.contains(sign))
+    })
+}
+
+/// Whether the data of a ping is an error. A ping may have any fields, so that a message counts only beside the status, the code
+/// or the type of an error.
+pub(crate) fn is_error_in_ping(node: &Node<'_>) -> bool {
+    let has_message = node.get("message").is_some_and(Node::is_set);
+    let kind = node.get("type").and_then(Node::as_str);
+    let is_of_failure = STATUSES
+        .into_iter()
+        .chain(["code"])
+        .any(|key| is_status(node, key))
+        || is_failure_word(node, "code")
+        || kind.is_some_and(|kind| is_of_error(&kind.text));
+    says_error(node) || (has_message && is_of_failure)
 }
 
 /// Whether one of the fields that are named for errors has one. A code decides: gateways write that of success beside good values.
@@ -147,4 +167,34 @@ fn is_success(value: &Node<'_>) -> bool {
         word.as_deref(),
         Some("success" | "ok" | "none" | "null" | "no_error" | "noerror")
     ) || matches!(value.as_i64_lenient(), Some(0 | 200))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Demux, StreamError};
+
+    #[test]
+    fn s16_only_the_data_of_a_failure_makes_a_ping_an_error() {
+        let rows = [
+            (r#"{"error":{"message":"busy"}}"#, true),
+            (r#"{"message":"busy","code":429}"#, true),
+            (r#"{"message":"busy","status":503}"#, true),
+            (r#"{"message":"busy","code":"rate_limit_exceeded"}"#, true),
+            (r#"{"message":"busy","type":"server_error"}"#, true),
+            (r#"{"detail":"keep-alive"}"#, false),
+            (r#"{"message":"pong","code":1}"#, false),
+            (r#"{"message":"pong","code":200}"#, false),
+            (r#"{"type":"ping"}"#, false),
+            ("{}", false),
+        ];
+        for (data, is_error) in rows {
+            let mut demux = Demux::new(Config::default());
+            demux.feed(format!("event: ping\ndata: {data}\n\n").as_bytes());
+            demux.feed(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+            demux.finish();
+            let closed = demux.closed().expect("the stream has ended");
+            let has_failed = matches!(closed, Err(StreamError::Server(_)));
+            assert_eq!(has_failed, is_error, "{data}");
+        }
+    }
 }

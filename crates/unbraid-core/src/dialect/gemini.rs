@@ -147,7 +147,11 @@ impl Gemini {
         let Some(candidate) = self.candidates.get_mut(at) else {
             return;
         };
-        for part in entries(node.get("content").and_then(|content| content.get("parts"))) {
+        let content = node.get("content");
+        // Some gateways write the text in place of its only part.
+        let only = content.and_then(|content| content.get("parts").unwrap_or(content).fragment());
+        output.text(index, Lane::Content, only);
+        for part in entries(content.and_then(|content| content.get("parts"))) {
             candidate.part(part, output);
         }
         candidate.fields(node, output);

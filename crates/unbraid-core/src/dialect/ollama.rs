@@ -70,6 +70,9 @@ impl Ollama {
     fn message<'a>(&mut self, node: &Node<'a>, content: &str, output: &mut Output<'a>) {
         output.text(CHOICE, Lane::Reasoning, fragment(node, "thinking"));
         output.text(CHOICE, Lane::Content, fragment(node, content));
+        for part in entries(node.get(content)) {
+            output.text(CHOICE, Lane::Content, fragment(part, "text"));
+        }
         for key in ["images", "image"] {
             for image in images(node.get(key)) {
                 output.entry(CHOICE, "images", &raw(image));

@@ -156,7 +156,8 @@ impl Reported {
             Source::Bare => {
                 self.at_finish.has_other = true;
                 // The report of a choice that comes again is not one of all choices.
-                self.after_finish.has_other |= !self.after_finish.has(&fields);
+                let has_other = self.after_finish.has_other || !self.after_finish.has(&fields);
+                self.after_finish.has_other = has_other;
             }
         }
         self.envelope.add(raw, form, fields);

@@ -56,6 +56,26 @@ async fn other_statuses_are_not_retried() {
     }
 }
 
+/// llama.cpp reports its refusal of `n` as a failure of the server.
+#[tokio::test]
+async fn a_failure_that_refuses_n_is_not_retried() {
+    const REFUSED: &str = r#"{"error":{"code":500,"message":"Only one completion choice is allowed","type":"server_error"}}"#;
+    for (status, requests) in [(500, 1), (503, 3)] {
+        let server = Server::start(move |_| {
+            let mut reply = full(status, "application/json", REFUSED);
+            reply
+                .headers_mut()
+                .insert("retry-after-ms", "0".parse().unwrap());
+            reply
+        })
+        .await;
+        let request = request().choice_strategy(ChoiceStrategy::Native);
+        let error = server.client().send(&request).await.unwrap_err();
+        assert_eq!(error.status_error().unwrap().status(), status);
+        assert_eq!(server.requests().len(), requests, "{status}");
+    }
+}
+
 #[tokio::test]
 async fn the_number_of_retries_is_bounded() {
     for (retries, expected) in [(0, 1), (1, 2)] {

@@ -66,7 +66,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 if started && !is_late {
                     let is_same = own_id.is_some() && own_id == id;
                     let has_ended = choice.finish_reason.is_some();
-                    if has_content && !is_same && !has_ended && blocks.iter().all(Block::is_empty) {
+                    if has_content && !has_ended && blocks.iter().all(Block::is_empty) {
                         // What an attempt started and did not fill is forgotten.
                         (id, begun_to, has_content) = (own_id, None, false);
                         blocks.clear();

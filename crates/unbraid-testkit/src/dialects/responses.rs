@@ -310,7 +310,10 @@ impl Reader {
                 let at = self.item(event, &id, "call");
                 self.items[at].was_added |= !done;
                 self.header(at, item, kind == "custom_tool_call");
-                self.whole_call(at, item);
+                // A start may have a placeholder.
+                if done || text(item, "arguments").trim() != "{}" {
+                    self.whole_call(at, item);
+                }
                 self.items[at].is_done |= done;
             }
             kind => {

@@ -313,9 +313,9 @@ fn joined(object: &Value, key: &str) -> Option<String> {
 /// The finish reason; null, as a word too, and `""` count as absent (F1).
 pub(super) fn finish_reason(element: &Value) -> Option<String> {
     match element.get("finish_reason")? {
-        Value::Null => None,
+        Value::Null | Value::Bool(false) => None,
         Value::String(reason) => {
-            Some(reason.clone()).filter(|reason| !["", "null"].contains(&&**reason))
+            Some(reason.clone()).filter(|reason| !["", "null", "None"].contains(&&**reason))
         }
         other => Some(other.to_string()),
     }

@@ -15,7 +15,9 @@ impl Bedrock {
         self.has_started = true;
         let message = body.get("output").and_then(|output| output.get("message"));
         output.choice(CHOICE).role = message.and_then(|message| text(message, "role"));
-        for part in entries(message.and_then(|message| message.get("content"))) {
+        let content = message.and_then(|message| message.get("content"));
+        output.text(CHOICE, Lane::Content, content.and_then(Node::fragment));
+        for part in entries(content) {
             let members = part.as_object().unwrap_or_default();
             let members = || members.iter().filter(|(_, value)| !value.is_null());
             let is_known = members().any(|(key, _)| is_read(key));

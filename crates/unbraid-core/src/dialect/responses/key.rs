@@ -207,7 +207,8 @@ impl Responses {
             return rposition(&|item| item.index == key.index);
         }
         let Some(index) = key.index else {
-            return rposition(&|item| item.has_key_id(key))
+            // Some servers give all items one id.
+            return rposition(&|item| item.has_key_id(key) && !item.is_other_call(key))
                 .or_else(|| rposition(&|item| item.has_key_call_id(key)))
                 .or_else(|| rposition(&is_same));
         };

@@ -43,7 +43,7 @@ impl Responses {
                 {
                     known.was_added = true;
                     if call.arguments.is_empty() {
-                        call.append(CHOICE, arguments, output);
+                        call.append_of_start(CHOICE, arguments, is_custom, output);
                     }
                 }
             }
@@ -243,11 +243,14 @@ impl Responses {
         is_wanted: &dyn Fn(Lane) -> bool,
         output: &mut Output<'a>,
     ) {
+        // Some servers write the text in place of its only part.
+        let only = text(item, "content").map(|whole| (Lane::Content, 0, whole));
         let parts = (0..).zip(entries(item.get("content")));
         let texts = parts.filter_map(|(position, part)| {
             let (lane, whole) = text_of(part)?;
             Some((lane, position, whole))
         });
+        let texts = only.into_iter().chain(texts);
         let texts: Vec<_> = texts.filter(|(lane, ..)| is_wanted(*lane)).collect();
         self.whole_texts(key, None, &texts, output);
     }
@@ -305,11 +308,13 @@ impl Responses {
             (ReasoningKind::Summary, "summary"),
             (ReasoningKind::Text, "content"),
         ] {
+            let only = text(item, name).map(|whole| (Lane::Reasoning, 0, whole));
             let parts = (0..).zip(entries(item.get(name)));
             let texts = parts.map(|(position, part)| {
                 let whole = text(part, "text").unwrap_or_default();
                 (Lane::Reasoning, position, whole)
             });
+            let texts = only.into_iter().chain(texts);
             self.whole_texts(key, Some(kind), &texts.collect::<Vec<_>>(), output);
         }
     }
@@ -337,7 +342,7 @@ pub(super) fn has_details(item: &Node<'_>) -> bool {
 /// The lane of a part, and its kind if it is reasoning.
 fn lane_of(part: &Node<'_>) -> Option<(Lane, Option<ReasoningKind>)> {
     match &*text(part, "type")? {
-        "output_text" => Some((Lane::Content, None)),
+        "output_text" | "text" => Some((Lane::Content, None)),
         "refusal" => Some((Lane::Refusal, None)),
         "reasoning_text" => Some((Lane::Reasoning, Some(ReasoningKind::Text))),
         "summary_text" => Some((Lane::Reasoning, Some(ReasoningKind::Summary))),
@@ -349,7 +354,7 @@ fn lane_of(part: &Node<'_>) -> Option<(Lane, Option<ReasoningKind>)> {
 fn text_of<'a>(part: &Node<'a>) -> Option<(Lane, Cow<'a, str>)> {
     match &*text(part, "type")? {
         "refusal" => Some((Lane::Refusal, text(part, "refusal")?)),
-        "output_text" => Some((Lane::Content, text(part, "text")?)),
+        "output_text" | "text" => Some((Lane::Content, text(part, "text")?)),
         _ => None,
     }
 }

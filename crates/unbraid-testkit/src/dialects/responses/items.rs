@@ -83,6 +83,9 @@ impl Reader {
                 && !item.is_another(&event)
         };
         let has_id = |item: &Item| !id.is_empty() && item.id == id;
+        let has_call_id = |item: &Item| call_id.is_some() && item.call_id.as_deref() == call_id;
+        let is_other_call =
+            |item: &Item| call_id.is_some() && item.call_id.is_some() && !has_call_id(item);
         let found = match index {
             Some(_) => self
                 .items
@@ -93,7 +96,10 @@ impl Reader {
                     let without = |item: &Item| item.index.is_none() && has_id(item);
                     self.items.iter().rposition(without)
                 }),
-            None => self.items.iter().rposition(has_id),
+            None => {
+                let is_it = |item: &Item| has_id(item) && !is_other_call(item);
+                self.items.iter().rposition(is_it)
+            }
         };
         let by_call = |item: &Item| {
             call_id.is_some()
@@ -112,10 +118,8 @@ impl Reader {
         let found = found.or_else(|| self.items.iter().rposition(by_call));
         let found = found.or_else(|| self.items.iter().rposition(open));
         let has_moved = |item: &Item| {
-            let has_call_id = call_id.is_some() && item.call_id.as_deref() == call_id;
-            let is_other = call_id.is_some() && item.call_id.is_some() && !has_call_id;
-            let is_it = has_id(item) || has_call_id;
-            is_it && !is_start && !item.is_done && item.lane == lane && !is_other
+            let is_it = has_id(item) || has_call_id(item);
+            is_it && !is_start && !item.is_done && item.lane == lane && !is_other_call(item)
         };
         let found = found.or_else(|| self.items.iter().rposition(has_moved));
         let at = found.unwrap_or_else(|| {

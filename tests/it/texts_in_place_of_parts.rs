@@ -1,0 +1,113 @@
+//! Texts where a dialect has a list of parts, as gateways and other servers of the dialect write them (C11), and the reason
+//! where it does not belong.
+
+use serde_json::{Value, json};
+use unbraid_core::{Config, Demux};
+
+fn read(values: &[Value]) -> Demux {
+    let mut demux = Demux::new(Config::default());
+    match values {
+        [body] => demux.feed(body.to_string().as_bytes()),
+        _ => {
+            for value in values {
+                demux.feed(format!("data: {value}\n\n").as_bytes());
+            }
+        }
+    }
+    demux.finish();
+    demux
+}
+
+/// The content, the reasoning and the end of the only choice.
+fn facts(values: &[Value]) -> (String, String, &'static str) {
+    let demux = read(values);
+    let outcome = demux.choices().next().and_then(|choice| choice.outcome());
+    let outcome = outcome.unwrap_or_else(|| panic!("{values:?}"));
+    let message = outcome.message;
+    (message.content, message.reasoning, outcome.end.as_str())
+}
+
+#[test]
+fn c11_a_text_in_place_of_its_only_part_is_read_in_every_dialect() {
+    let response = |output: Value| json!({ "object": "response", "id": "r", "status": "completed", "output": [output] });
+    let rows = [
+        response(json!({ "type": "message", "role": "assistant", "content": "Hello" })),
+        response(json!({ "type": "message", "content": [{ "type": "text", "text": "Hello" }] })),
+        json!({ "id": "m", "type": "message", "role": "assistant", "content": "Hello", "stop_reason": "end_turn" }),
+        json!({ "output": { "message": { "role": "assistant", "content": "Hello" } }, "stopReason": "end_turn" }),
+        json!({ "candidates": [{ "content": { "parts": "Hello" }, "finishReason": "STOP" }] }),
+        json!({ "candidates": [{ "content": "Hello", "finishReason": "STOP" }] }),
+        json!({ "model": "m", "created_at": "2026-01-01T00:00:00Z", "message": { "role": "assistant", "content": [{ "type": "text", "text": "Hello" }] }, "done": true, "done_reason": "stop" }),
+    ];
+    for body in rows {
+        let expected = ("Hello".to_owned(), String::new(), "finished");
+        assert_eq!(facts(std::slice::from_ref(&body)), expected, "{body}");
+    }
+    let reasoning = response(json!({ "type": "reasoning", "summary": "Hm" }));
+    assert_eq!(facts(&[reasoning]).1, "Hm");
+}
+
+#[test]
+fn c11_a_text_in_place_of_the_parts_of_a_finished_item_counts_once() {
+    let key = json!({ "type": "message", "id": "m", "role": "assistant" });
+    let whole = |mut item: Value| {
+        item["content"] = "Hello".into();
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": item })
+    };
+    let created = json!({ "type": "response.created", "response": { "id": "r" } });
+    let delta = json!({ "type": "response.output_text.delta", "output_index": 0, "item_id": "m", "delta": "Hel" });
+    let completed =
+        json!({ "type": "response.completed", "response": { "id": "r", "status": "completed" } });
+    let expected = ("Hello".to_owned(), String::new(), "finished");
+    let done = whole(key);
+    let streams = [
+        vec![created.clone(), done.clone(), completed.clone()],
+        vec![created, delta, done, completed],
+    ];
+    for stream in streams {
+        assert_eq!(facts(&stream), expected, "{stream:?}");
+    }
+}
+
+#[test]
+fn a03_the_reason_may_stand_beside_the_delta_of_the_end() {
+    let stream = [
+        json!({ "type": "message_start", "message": { "id": "m", "role": "assistant", "content": [] } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "Hi" } }),
+        json!({ "type": "message_delta", "stop_reason": "end_turn", "usage": { "output_tokens": 4 } }),
+        json!({ "type": "message_stop" }),
+    ];
+    assert_eq!(facts(&stream), ("Hi".to_owned(), String::new(), "finished"));
+    let demux = read(&stream);
+    assert_eq!(demux.usage().completion_tokens, Some(4));
+    let choice = demux.choices().next().expect("a choice");
+    assert!(choice.extra().is_empty(), "{:?}", choice.extra());
+}
+
+#[test]
+fn f01_the_words_of_languages_for_nothing_are_no_reason() {
+    for nothing in [
+        json!("None"),
+        json!("null"),
+        json!(""),
+        json!(false),
+        json!(null),
+    ] {
+        let chunk = |text: &str, reason: &Value| json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": reason }] });
+        let stream = [
+            chunk("A", &nothing),
+            chunk("B", &nothing),
+            chunk("C", &json!("stop")),
+        ];
+        let demux = read(&stream);
+        let choice = demux.choices().next().expect("a choice");
+        assert_eq!(choice.message().content, "ABC");
+        let reasons: Vec<&str> = choice
+            .finish_reasons()
+            .iter()
+            .map(|reason| &**reason)
+            .collect();
+        assert_eq!(reasons, ["stop"], "{nothing}");
+        assert!(demux.warnings().is_empty(), "{:?}", demux.warnings());
+    }
+}
