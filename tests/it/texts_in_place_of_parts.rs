@@ -111,3 +111,26 @@ fn f01_the_words_of_languages_for_nothing_are_no_reason() {
         assert!(demux.warnings().is_empty(), "{:?}", demux.warnings());
     }
 }
+
+#[test]
+fn e11_an_answer_with_too_many_entries_has_its_end() {
+    for count in [1100, 5000] {
+        let citations: Vec<Value> = (0..count)
+            .map(|n| json!({ "type": "url_citation", "url": format!("u{n}") }))
+            .collect();
+        let part = json!({ "type": "output_text", "text": "Hello", "annotations": citations });
+        let item = json!({ "type": "message", "role": "assistant", "content": [part] });
+        let response = json!({ "object": "response", "id": "r", "status": "completed", "output": [item], "usage": { "output_tokens": 4 } });
+        let blocks: Vec<Value> = (0..count)
+            .map(|n| json!({ "type": "text", "text": if n == 0 { "Hello" } else { " " } }))
+            .collect();
+        let message = json!({ "id": "m", "type": "message", "role": "assistant", "content": blocks, "stop_reason": "end_turn", "usage": { "output_tokens": 4 } });
+        for body in [response, message] {
+            let (content, _, end) = facts(std::slice::from_ref(&body));
+            assert_eq!((content.trim(), end), ("Hello", "finished"), "{count}");
+            let demux = read(&[body]);
+            assert!(demux.warnings().iter().any(|warning| warning.code == "E11"));
+            assert_eq!(demux.usage().completion_tokens, Some(4), "{count}");
+        }
+    }
+}

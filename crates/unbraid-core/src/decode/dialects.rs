@@ -434,7 +434,9 @@ impl Decoder {
                 }
             }
             let is_admitted = match update.choice {
-                Some(_) => emitter.admit_choice_update(&mut update),
+                Some(_) => {
+                    emitter.admit_choice_update(&mut update) || emitter.admit_end(&mut update)
+                }
                 None => {
                     let envelope = &mut self.envelope;
                     update

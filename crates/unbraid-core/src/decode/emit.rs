@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::{Update, Warning, limits::MAX_ENTRIES, text_delta::UpdateSink};
+use crate::{
+    Update, Warning,
+    limits::{MAX_CHOICES, MAX_ENTRIES},
+    text_delta::UpdateSink,
+};
 
 /// Collects the updates of one event. The latest one is held back, so that the last one can be marked.
 pub(super) struct Emitter<'a, 's> {
@@ -35,6 +39,8 @@ struct Budget {
     calls: usize,
     /// Updates that belong to no choice.
     stream_updates: usize,
+    /// Ends of choices after the rest was used up.
+    ends: usize,
 }
 
 /// Data of an event that was not JSON. It is counted and not kept, because an event may consist of millions of lines.
@@ -61,6 +67,7 @@ impl<'a, 's> Emitter<'a, 's> {
                 choices: MAX_ENTRIES,
                 calls: MAX_ENTRIES,
                 stream_updates: MAX_ENTRIES,
+                ends: MAX_CHOICES,
             },
             has_warned_skipped: false,
             lost: Lost::default(),
@@ -116,6 +123,23 @@ impl<'a, 's> Emitter<'a, 's> {
         calls.truncate(self.budget.calls);
         self.budget.calls -= calls.len();
         true
+    }
+
+    /// Whether an update says how its choice has ended, which is not skipped with the rest of the event. Nothing else of it is
+    /// kept.
+    pub(super) fn admit_end(&mut self, update: &mut Update<'_>) -> bool {
+        let is_end = update.finish_reason.is_some() && self.budget.ends > 0;
+        if is_end {
+            self.budget.ends -= 1;
+            *update = Update {
+                choice: update.choice,
+                finish_reason: update.finish_reason.take(),
+                done: update.done,
+                is_chunk: true,
+                ..Update::default()
+            };
+        }
+        is_end
     }
 
     /// Whether the budget allows an update that belongs to no choice.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ChoiceIndex, FinishReason, Fragment, ToolCallUpdate, Update,
     depth::is_deeper_than,
-    limits::{MAX_ENTRIES, MAX_JSON_DEPTH},
+    limits::{MAX_CHOICES, MAX_ENTRIES, MAX_JSON_DEPTH},
     node::{Node, compact},
 };
 
@@ -60,7 +60,9 @@ pub(crate) struct Output<'a> {
     /// Nearly every value gives one update, which needs no allocation.
     first: Option<Update<'a>>,
     rest: Vec<Update<'a>>,
-    /// Takes what exceeds the limit on updates.
+    /// The finish reasons and the usage that come after the limit on updates.
+    ends: Vec<Update<'a>>,
+    /// Takes what else exceeds the limit.
     excess: Option<Update<'a>>,
     /// The code and the message of each deviation.
     pub(crate) warnings: Vec<(&'static str, &'static str)>,
@@ -85,8 +87,7 @@ impl<'a> Output<'a> {
         if self.first.is_none() {
             return self.first.insert(update);
         }
-        // One more than the limit of an event, so that the excess is noticed and warned about there.
-        if self.rest.len() > 2 * MAX_ENTRIES {
+        if self.is_full() {
             return self.excess.insert(update);
         }
         self.rest.push(update);
@@ -94,6 +95,26 @@ impl<'a> Output<'a> {
             Some(update) => update,
             None => self.excess.get_or_insert_default(),
         }
+    }
+
+    /// Starts an update that says how a choice or the answer has ended. What exceeds the limit is skipped, but not that.
+    fn end(&mut self) -> &mut Update<'a> {
+        if !self.is_full() || self.ends.len() >= MAX_CHOICES {
+            return self.stream();
+        }
+        self.ends.push(Update {
+            is_chunk: true,
+            ..Update::default()
+        });
+        match self.ends.last_mut() {
+            Some(end) => end,
+            None => self.excess.get_or_insert_default(),
+        }
+    }
+
+    /// Whether there is one update more than the limit of an event, so that the excess is noticed and warned about there.
+    fn is_full(&self) -> bool {
+        self.rest.len() > 2 * MAX_ENTRIES
     }
 
     /// The first update of the value, which has its id, model and time.
@@ -196,13 +217,15 @@ impl<'a> Output<'a> {
     /// Reports usage, if it is an object.
     pub(crate) fn usage(&mut self, node: Option<&Node<'a>>) {
         if let Some(node) = node.filter(|node| node.as_object().is_some()) {
-            self.stream().usage = Some(raw(node));
+            self.end().usage = Some(raw(node));
         }
     }
 
     /// Reports the finish reason of a choice.
     pub(crate) fn finish_reason(&mut self, index: u32, reason: impl Into<Cow<'a, str>>) {
-        self.choice(index).finish_reason = Some(reason.into());
+        let update = self.end();
+        update.choice = Some(ChoiceIndex(index));
+        update.finish_reason = Some(reason.into());
     }
 
     /// Reports the end mark of the stream.
@@ -246,7 +269,8 @@ impl<'a> Output<'a> {
 
     /// The updates in their order, with what exceeds the limit as one more.
     pub(crate) fn into_updates(self) -> impl Iterator<Item = Update<'a>> {
-        self.first.into_iter().chain(self.rest).chain(self.excess)
+        let updates = self.first.into_iter().chain(self.rest);
+        updates.chain(self.ends).chain(self.excess)
     }
 }
 
