@@ -91,6 +91,8 @@ impl Live {
 pub(crate) struct Link {
     address: Arc<Address>,
     slots: Arc<Mutex<Slots>>,
+    /// Whether any connection was lost so far.
+    has_lost: Arc<AtomicBool>,
 }
 
 impl Link {
@@ -99,6 +101,7 @@ impl Link {
         Self {
             address,
             slots: Arc::new(Mutex::new(slots)),
+            has_lost: Arc::default(),
         }
     }
 
@@ -159,6 +162,15 @@ impl Link {
             live.is_old.store(true, Ordering::Relaxed);
         }
         Ok(is_new)
+    }
+
+    /// The same for a call that was made just now. It asks only if a connection was lost: a call may have been repeated on a new
+    /// one, to a server that was started and emptied since the caller has asked.
+    pub(crate) async fn was_new(&self) -> Result<bool, Failure> {
+        match self.has_lost.load(Ordering::Relaxed) {
+            true => self.may_be_new().await,
+            false => Ok(false),
+        }
     }
 
     /// Whether the connection of this runtime has found the server to be old.
@@ -275,6 +287,7 @@ impl Link {
     }
 
     fn discard(&self, live: &Arc<Live>) {
+        self.has_lost.store(true, Ordering::Relaxed);
         lock(&self.slots).break_where(
             |state| matches!(state, State::Live(current) if Arc::ptr_eq(current, live)),
         );

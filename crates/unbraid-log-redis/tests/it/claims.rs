@@ -186,6 +186,31 @@ fn info_calls(server: &RedisServer) -> u64 {
     calls.split_once(',').unwrap().0.parse().unwrap()
 }
 
+/// The connection that has found the server to be old is lost with it, which nobody has noticed before the claim.
+#[tokio::test]
+async fn a_server_that_was_just_started_again_gives_no_key_away() {
+    let Some(server) = RedisServer::new().map(Arc::new) else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    sleep(REPAIR_TIME + Duration::from_secs(1)).await;
+    assert!(!other.may_lack_streams().await);
+    let (first, second) = (new_id(), new_id());
+    assert_eq!(claim(&log, &first).await, Claim::Acquired);
+    // A holder that runs would write its claim again, before or after this one.
+    drop(log);
+    blocking(&server, RedisServer::kill).await;
+    blocking(&server, RedisServer::delete_data).await;
+    blocking(&server, RedisServer::start).await;
+    let claimed = other.claim(&key(), &second).await;
+    assert!(
+        matches!(claimed, Err(LogError::Unavailable { .. })),
+        "{claimed:?}"
+    );
+    sleep(REPAIR_TIME + Duration::from_secs(1)).await;
+    assert_eq!(claim(&other, &second).await, Claim::Acquired);
+}
+
 #[tokio::test]
 async fn a_server_that_was_away_may_lack_a_stream_until_its_producer_has_written_it() {
     let Some(server) = RedisServer::new().map(Arc::new) else {
