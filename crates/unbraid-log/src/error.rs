@@ -62,7 +62,7 @@ pub enum LogError {
         /// The first number of the refused record.
         first: Seq,
     },
-    /// The log has no room for another stream.
+    /// The log has no room for another stream, or for another record of one, which it has not taken.
     #[error("the log is full")]
     Full,
     /// The engine cannot be reached, or does not answer. The call may be repeated.

@@ -30,7 +30,8 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// lost. It keeps the stream in memory until its seal is acknowledged.
 ///
 /// While the log fails, the stream is *degraded*: readers get events at once, and the log gets them later. With
-/// [`OnFailure::Fail`] the stream ends as [`End::ServerError`] in place of that.
+/// [`OnFailure::Fail`] the stream ends as [`End::ServerError`] in place of that. An append that has no answer yet may still be
+/// stored: readers get its events before the end, and it is repeated before the seal.
 ///
 /// Dropping it without [`finish`](Self::finish) ends the stream as [`End::ProducerLost`]. The task continues until the seal
 /// is acknowledged, for at most the time to live of an ended stream.

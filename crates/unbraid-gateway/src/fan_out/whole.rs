@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use unbraid_core::limits::MAX_LINE_BYTES;
 
 use crate::{
     api_error::ApiError,
@@ -236,7 +237,9 @@ pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     if object.get("object").and_then(Value::as_str) == Some("chat.completion") {
         object.insert("object".into(), "chat.completion.chunk".into());
     }
-    Some(format!("data: {completion}\n\ndata: [DONE]\n\n").into())
+    let line = format!("data: {completion}");
+    // A longer line would end the stream.
+    (line.len() <= MAX_LINE_BYTES).then(|| (line + "\n\ndata: [DONE]\n\n").into())
 }
 
 /// A body that consists of one read.
@@ -248,4 +251,24 @@ pub(crate) fn one_read(bytes: Bytes) -> ByteStream {
 pub(crate) fn count_choices(body: &[u8]) -> Option<usize> {
     let completion: Value = serde_json::from_slice(body).ok()?;
     completion.get("choices")?.as_array().map(Vec::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completion(content_bytes: usize) -> String {
+        let message = json!({"role": "assistant", "content": "a".repeat(content_bytes)});
+        json!({"object": "chat.completion", "choices": [{"index": 0, "message": message}]})
+            .to_string()
+    }
+
+    #[test]
+    fn a_completion_that_is_longer_than_a_line_of_a_stream_may_be_is_not_made_one() {
+        assert!(as_stream(completion(1000).as_bytes()).is_some());
+        let around = completion(0).len();
+        assert!(as_stream(completion(MAX_LINE_BYTES - around - 100).as_bytes()).is_some());
+        assert!(as_stream(completion(MAX_LINE_BYTES).as_bytes()).is_none());
+        assert!(as_stream(b"[]").is_none());
+    }
 }

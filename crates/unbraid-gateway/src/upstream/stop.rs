@@ -16,7 +16,7 @@ use crate::sync::wake_gate::WakeGate;
 pub(super) struct Drained;
 
 /// Fails a body at the end of a drain, so that its client does not take it for complete.
-pub(crate) fn until_stopped(
+pub(super) fn until_stopped(
     mut body: impl Stream<Item = Result<Bytes, BoxError>> + Send + Unpin + 'static,
     stop: CancellationToken,
 ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + Unpin + 'static {

@@ -3,6 +3,7 @@
 use unbraid_core::{
     ChoiceIndex, Metadata, StreamError, Update,
     internal::{Decoder, Frame, FrameKind, Router},
+    limits::MAX_NAME_BYTES,
 };
 
 use super::{ChunkText, Identity, Role, routed::Routed};
@@ -83,7 +84,9 @@ impl PartName {
     pub(super) fn note(&mut self, frame: &Frame<'_>) {
         if frame.kind == FrameKind::Line && (frame.event.is_some() || !frame.is_later_part) {
             self.0.clear();
-            self.0.extend_from_slice(frame.event.unwrap_or_default());
+            // A longer name is not written, either.
+            let name = frame.event.filter(|name| name.len() <= MAX_NAME_BYTES);
+            self.0.extend_from_slice(name.unwrap_or_default());
         }
     }
 

@@ -128,9 +128,16 @@ impl ProducerObserver for WriteReports {
     }
 
     fn gave_up(&self) {
-        if let Some(refusals) = &mut self.state().refusals {
+        let mut state = self.state();
+        if let Some(refusals) = &mut state.refusals {
             refusals.dropped += 1;
+            return;
         }
+        drop(state);
+        // A stream that has failed is not among those that wait, but what readers have got of it may be missing in the log.
+        tracing::warn!(
+            "the log did not take the last events of a stream for as long as they are kept: they were dropped"
+        );
     }
 
     fn repaired(&self, records: u64) {
@@ -201,6 +208,14 @@ mod tests {
         reports.degraded(Some(&LogError::unavailable("down")));
         reports.degraded(None);
         assert_eq!(lines.count(), 2, "too soon after the last outage");
+    }
+
+    #[test]
+    fn events_of_a_failed_stream_that_were_dropped_are_reported() {
+        let lines = Lines::default();
+        let _captured = tracing::subscriber::set_default(lines.clone());
+        WriteReports::new(Metrics::new("other")).gave_up();
+        assert_eq!((lines.count(), lines.warnings()), (1, 1));
     }
 
     #[test]
