@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use reqwest::{Client, ClientBuilder, redirect::Policy};
@@ -27,6 +27,8 @@ pub(super) struct Clients {
     settings: Arc<Settings>,
     first: Client,
     by_runtime: Arc<Mutex<Vec<(Id, Client)>>>,
+    /// The same without kept connections, once a provider has needed them.
+    unkept: Arc<OnceLock<Self>>,
 }
 
 #[derive(Clone)]
@@ -51,11 +53,16 @@ impl Clients {
             settings: Arc::new(settings),
             first,
             by_runtime: Arc::default(),
+            unkept: Arc::default(),
         })
     }
 
     /// Clients that open a connection for each request.
     pub(super) fn without_kept_connections(&self) -> Self {
+        self.unkept.get_or_init(|| self.unkept()).clone()
+    }
+
+    fn unkept(&self) -> Self {
         let settings = Settings {
             keeps_connections: false,
             ..Settings::clone(&self.settings)
@@ -67,6 +74,7 @@ impl Clients {
                 settings: Arc::new(settings),
                 first,
                 by_runtime: Arc::default(),
+                unkept: Arc::default(),
             },
         )
     }
