@@ -11,7 +11,6 @@ use unbraid_log::{Claim, ClaimKey, LogError, LogStatus, StreamId};
 
 use crate::{
     entry::{array, bytes, foreign},
-    error::Failure,
     inner::{Inner, millis},
     script::{CLAIM, KEEP_CLAIM, RELEASE_CLAIM, Request, Script},
 };
@@ -71,7 +70,7 @@ impl Inner {
 
     pub(crate) async fn claim(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
         let Some(held) = self.try_claim(key, id, b"").await? else {
-            return self.acquired(key, id).await;
+            return Ok(Claim::Acquired);
         };
         let (holder, _) = decode(&held.value)?;
         // Not in the same request: that may arrive late, when the lease has expired because nobody could renew it.
@@ -84,22 +83,8 @@ impl Inner {
             return held.into_claim();
         };
         match self.try_claim(key, id, &void).await? {
-            None => self.acquired(key, id).await,
+            None => Ok(Claim::Acquired),
             Some(other) => other.into_claim(),
-        }
-    }
-
-    /// A key that was free. A server that was just started may lack the claim of another gateway, which writes it again within the
-    /// time for repairs.
-    async fn acquired(&self, key: &ClaimKey, id: &StreamId) -> Result<Claim, LogError> {
-        match self.link.was_new().await {
-            // A user may lack the permission to ask.
-            Ok(false) | Err(Failure::Server(_)) => Ok(Claim::Acquired),
-            Ok(true) => {
-                self.release(key, id).await?;
-                Err(Failure::Connection("the server was started again".to_owned()).into())
-            }
-            Err(failure) => Err(failure.into()),
         }
     }
 
@@ -126,7 +111,7 @@ impl Inner {
             .arg(void);
         // Each attempt writes, so the replicas that confirm it have the earlier ones.
         let replicas = self.options.replicas;
-        let answer = self.link.call_confirmed(&request, replicas).await?;
+        let answer = self.link.claim(&request, replicas).await?;
         if answer == Value::Nil {
             return Ok(None);
         }

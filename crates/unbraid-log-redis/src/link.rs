@@ -91,8 +91,6 @@ impl Live {
 pub(crate) struct Link {
     address: Arc<Address>,
     slots: Arc<Mutex<Slots>>,
-    /// Whether any connection was lost so far.
-    has_lost: Arc<AtomicBool>,
 }
 
 impl Link {
@@ -101,7 +99,6 @@ impl Link {
         Self {
             address,
             slots: Arc::new(Mutex::new(slots)),
-            has_lost: Arc::default(),
         }
     }
 
@@ -120,17 +117,24 @@ impl Link {
         request: &Request,
         replicas: u32,
     ) -> Result<Value, Failure> {
-        self.call_on(request, replicas, &mut None).await
+        self.call_on(request, replicas, true, &mut None).await
     }
 
-    /// The same. `used` is set to the connection of the answer.
+    /// Sends a claim, once. If the connection is broken, the server may have been started again, and may lack the claim of another
+    /// gateway: whether it does has to be asked before the claim is repeated. That of a holder is repeated soon anyway.
+    pub(crate) async fn claim(&self, request: &Request, replicas: u32) -> Result<Value, Failure> {
+        self.call_on(request, replicas, false, &mut None).await
+    }
+
+    /// `used` is set to the connection of the answer.
     async fn call_on(
         &self,
         request: &Request,
         replicas: u32,
+        repeats: bool,
         used: &mut Option<Arc<Live>>,
     ) -> Result<Value, Failure> {
-        let result = timeout(CALL, self.attempts(request, replicas, used)).await;
+        let result = timeout(CALL, self.attempts(request, replicas, repeats, used)).await;
         let result = result.unwrap_or_else(|_elapsed| {
             // The server may be gone without a trace: the next call connects again.
             if let Some(live) = used {
@@ -155,22 +159,13 @@ impl Link {
         }
         let mut used = None;
         let info = Request::command("INFO").arg("server");
-        let info = self.call_on(&info, 0, &mut used).await?;
+        let info = self.call_on(&info, 0, true, &mut used).await?;
         // Whole seconds, which may be less than one late.
         let is_new = server::uptime(&info).is_some_and(|uptime| uptime <= REPAIR_TIME);
         if let Some(live) = used.filter(|_| !is_new) {
             live.is_old.store(true, Ordering::Relaxed);
         }
         Ok(is_new)
-    }
-
-    /// The same for a call that was made just now. It asks only if a connection was lost: a call may have been repeated on a new
-    /// one, to a server that was started and emptied since the caller has asked.
-    pub(crate) async fn was_new(&self) -> Result<bool, Failure> {
-        match self.has_lost.load(Ordering::Relaxed) {
-            true => self.may_be_new().await,
-            false => Ok(false),
-        }
     }
 
     /// Whether the connection of this runtime has found the server to be old.
@@ -199,12 +194,13 @@ impl Link {
         &self,
         request: &Request,
         replicas: u32,
+        repeats: bool,
         used: &mut Option<Arc<Live>>,
     ) -> Result<Value, Failure> {
         let (live, is_new) = self.live().await?;
         match self.attempt(live, request, replicas, used).await {
             // The server may have been restarted since the last request, which an idle connection does not notice.
-            Err(Failure::Connection(_)) if !is_new => {
+            Err(Failure::Connection(_)) if repeats && !is_new => {
                 let (live, _) = self.live().await?;
                 self.attempt(live, request, replicas, used).await
             }
@@ -287,7 +283,6 @@ impl Link {
     }
 
     fn discard(&self, live: &Arc<Live>) {
-        self.has_lost.store(true, Ordering::Relaxed);
         lock(&self.slots).break_where(
             |state| matches!(state, State::Live(current) if Arc::ptr_eq(current, live)),
         );
