@@ -99,7 +99,7 @@ pub struct Transcript {
     role: Option<Arc<str>>,
     /// The end, and how many events readers see: records after it belong to the message only.
     end: Option<(ChoiceEnd, usize)>,
-    /// The first call that the end may have cut.
+    /// The first call that the end may have cut. The records do not show it any more: what was held back until the end follows them.
     first_cut: CallIndex,
     discarded: bool,
     index: ChoiceIndex,

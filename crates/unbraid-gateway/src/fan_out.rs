@@ -81,8 +81,7 @@ impl Launch {
             return Ok(Launched::Whole(whole));
         }
         let whole = whole.buffered().await?;
-        if asks_usage && whole.refuses_usage() {
-            self.request.omit_usage();
+        if asks_usage && self.drops_usage(&whole) {
             return Box::pin(self.send()).await;
         }
         match self.refused_n(&whole).filter(|_| is_auto) {
@@ -93,6 +92,16 @@ impl Launch {
 
     fn is_auto(&self) -> bool {
         self.fan_out == FanOut::Auto && self.request.has_several_choices()
+    }
+
+    /// Whether a refusal of a body that asks for usage is about that. If so, the next body does not ask, also where another
+    /// request for a choice of this answer has learned it first.
+    fn drops_usage(&self, whole: &BufferedAnswer) -> bool {
+        let refuses = whole.refuses_usage();
+        if refuses {
+            self.request.omit_usage();
+        }
+        refuses
     }
 
     /// Whether a buffered answer refuses the request's `n`.

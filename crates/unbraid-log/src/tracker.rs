@@ -99,7 +99,6 @@ impl<C: ChunkText> Tracker<C> {
             match frame {
                 Ok(frame) => {
                     event.decode(&frame);
-                    part_name.note(&frame);
                     let entry = Entry::of(&frame, part_name, event.router, event.routed);
                     // The entry borrows the framer only, so the other fields can be used again.
                     write::<C>(
@@ -206,8 +205,7 @@ impl<C: ChunkText> Tracker<C> {
                 is_done: &mut self.is_done,
             }
             .decode(&frame);
-            self.part_name.note(&frame);
-            let entry = Entry::of(&frame, &self.part_name, &self.router, &self.routed);
+            let entry = Entry::of(&frame, &mut self.part_name, &self.router, &self.routed);
             let written = Written {
                 role: self.role,
                 routed: &mut self.routed,

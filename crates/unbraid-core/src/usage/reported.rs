@@ -156,8 +156,9 @@ impl Reported {
             Source::Bare => {
                 self.at_finish.has_other = true;
                 // The report of a choice that comes again is not one of all choices.
-                let has_other = self.after_finish.has_other || !self.after_finish.has(&fields);
-                self.after_finish.has_other = has_other;
+                if !self.after_finish.has_other {
+                    self.after_finish.has_other = !self.after_finish.has(&fields);
+                }
             }
         }
         self.envelope.add(raw, form, fields);

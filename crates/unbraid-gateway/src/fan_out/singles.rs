@@ -134,14 +134,7 @@ impl Launch {
         async move {
             // The permit is held until the body ends. The semaphore is never closed.
             let permit = permits.acquire_owned().await;
-            let answer = match launch.send_one(choice).await? {
-                Err(whole) if whole.asks_usage && whole.answer.refuses_usage() => {
-                    launch.request.omit_usage();
-                    launch.send_one(choice).await?
-                }
-                sent => sent,
-            };
-            let answer = answer.map_err(|whole| Refusal::Answer(Box::new(whole.answer)))?;
+            let answer = launch.send_one(choice).await?;
             let (headers, body) = single_body(answer).await.map_err(Refusal::Gateway)?;
             let body = body.map(move |read| {
                 let _held = &permit;
@@ -151,28 +144,26 @@ impl Launch {
         }
     }
 
-    /// Sends the request for one choice.
-    async fn send_one(&self, choice: ChoiceIndex) -> Result<Result<Answer, RefusedOne>, Refusal> {
-        let asks_usage = self.request.adds_usage();
-        let body = self.request.single_body(choice.0);
-        let body = timeout(self.upstream.first_byte_timeout(), body).await;
-        let body = body.map_err(|_elapsed| Refusal::Gateway(ApiError::OUT_OF_MEMORY))?;
-        // The body is dropped once it is sent: others may wait for its memory.
-        let answer = self.upstream.send(&self.outgoing(body)).await;
-        let answer = answer.map_err(Refusal::Gateway)?;
-        if answer.status.is_success() {
-            return Ok(Ok(answer));
+    /// Sends the request for one choice, and once more if the upstream refuses the field that asks for usage.
+    async fn send_one(&self, choice: ChoiceIndex) -> Result<Answer, Refusal> {
+        loop {
+            let asks_usage = self.request.adds_usage();
+            let body = self.request.single_body(choice.0);
+            let body = timeout(self.upstream.first_byte_timeout(), body).await;
+            let body = body.map_err(|_elapsed| Refusal::Gateway(ApiError::OUT_OF_MEMORY))?;
+            // The body is dropped once it is sent: others may wait for its memory.
+            let answer = self.upstream.send(&self.outgoing(body)).await;
+            let answer = answer.map_err(Refusal::Gateway)?;
+            if answer.status.is_success() {
+                return Ok(answer);
+            }
+            let whole = WholeAnswer::of(answer).buffered().await;
+            let whole = whole.map_err(Refusal::Gateway)?;
+            if !(asks_usage && self.drops_usage(&whole)) {
+                return Err(Refusal::Answer(Box::new(whole)));
+            }
         }
-        let answer = WholeAnswer::of(answer).buffered().await;
-        let answer = answer.map_err(Refusal::Gateway)?;
-        Ok(Err(RefusedOne { answer, asks_usage }))
     }
-}
-
-/// A refusal, and whether its request asked for usage on its own account.
-struct RefusedOne {
-    answer: BufferedAnswer,
-    asks_usage: bool,
 }
 
 /// The body of an answer as an event stream, also if the provider does not stream.

@@ -154,6 +154,22 @@ fn delivery_before_the_acknowledgement_is_found() {
 }
 
 #[test]
+fn an_end_before_events_that_the_log_may_have_is_found() {
+    let bounds = Bounds {
+        degrades: false,
+        timeouts: 1,
+        expiries: 0,
+        crashes: 0,
+        ..HEALTHY
+    };
+    check_broken(
+        bounds,
+        Broken::EndsBeforeDoubt,
+        "an end has another number in memory than in the log",
+    );
+}
+
+#[test]
 fn a_log_that_does_not_fence_is_found() {
     check_broken(
         HEALTHY,

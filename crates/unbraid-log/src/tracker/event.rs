@@ -58,10 +58,11 @@ pub(super) enum Entry<'f> {
 impl<'f> Entry<'f> {
     pub(super) fn of(
         frame: &Frame<'f>,
-        part_name: &'f PartName,
+        part_name: &'f mut PartName,
         router: &Router,
         routed: &Routed,
     ) -> Self {
+        part_name.note(frame);
         let name = frame.event.or_else(|| part_name.of(frame));
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
         let is_error = matches!(router.closed(), Some(Err(StreamError::Server(_))));
@@ -81,7 +82,7 @@ pub(super) struct PartName(Vec<u8>);
 
 impl PartName {
     /// Takes the name of the first part.
-    pub(super) fn note(&mut self, frame: &Frame<'_>) {
+    fn note(&mut self, frame: &Frame<'_>) {
         if frame.kind == FrameKind::Line && (frame.event.is_some() || !frame.is_later_part) {
             self.0.clear();
             // A longer name is not written, either.

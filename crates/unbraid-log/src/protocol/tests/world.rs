@@ -55,6 +55,8 @@ pub(super) enum Broken {
     OwnEnd,
     /// The producer takes a call that it has slept through for a failure of the log.
     TrustsSleep,
+    /// The producer's readers do not get the events of an append without an answer before the end of a stream that has failed.
+    EndsBeforeDoubt,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -47,6 +47,7 @@ impl World {
         };
         let released = match broken {
             Some(Broken::DeliversEarly) => producer.produced,
+            Some(Broken::EndsBeforeDoubt) if producer.machine.has_failed() => 0,
             _ => producer.machine.released().0,
         };
         let reader = &mut self.readers[index];

@@ -1,5 +1,5 @@
-//! Texts where a dialect has a list of parts, as gateways and other servers of the dialect write them (C11), and the reason
-//! where it does not belong.
+//! What gateways, and other servers of a dialect, write in other forms than its provider: a text in place of a list of parts
+//! (C11), a reason in another place or none in words, and more entries than an event may have.
 
 use serde_json::{Value, json};
 use unbraid_core::{Config, Demux};
