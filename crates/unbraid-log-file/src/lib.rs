@@ -39,8 +39,8 @@
 //! - One process uses it at a time. Copy it while the log is closed.
 //! - It grows to the most that it had to contain at once. What expires makes room for what follows; the next start returns the
 //!   rest, if that is most of it. Bytes that were freed are used again, but not overwritten before.
-//! - On a disk that is almost full, no stream is opened ([`LogError::Full`](unbraid_log::LogError::Full)), then appends fail as
-//!   unavailable, and the rest is kept for freeing what expires.
+//! - On a disk that is almost full, no stream is opened ([`LogError::Full`](unbraid_log::LogError::Full)), then appends are
+//!   refused, too, and the rest is kept for freeing what expires.
 //! - Times are those of the wall clock when the file is opened, and do not follow its changes.
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 

@@ -299,11 +299,12 @@ fn refusal(error: &async_nats::jetstream::Error) -> Result<Ack, Failure> {
         ErrorCode::ACCOUNT_RESOURCES_EXCEEDED,
         ErrorCode::INSUFFICIENT_RESOURCES,
         ErrorCode::STORAGE_RESOURCES_EXCEEDED,
-        ErrorCode::STREAM_STORE_FAILED,
     ]
     .contains(&code)
     {
         Err(Failure::Full(reason()))
+    } else if code == ErrorCode::STREAM_STORE_FAILED {
+        Err(Failure::NotWritten(reason()))
     } else if code == ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM {
         Err(Failure::TooLarge)
     } else {

@@ -208,7 +208,7 @@ impl Inner {
         token: &str,
     ) -> Result<u64, LogError> {
         let full = |failure| match failure {
-            Failure::Full(_) => LogError::Full,
+            Failure::Full(_) | Failure::NotWritten(_) => LogError::Full,
             failure => failure.into(),
         };
         let lease = lease_draft(self.names.lease(id), self.options.lease);

@@ -194,6 +194,8 @@ impl NatsWriter {
                 self.log.api.create_stream(Store::Log).await?;
                 Ok(Ack::Conflict)
             }
+            // Unlike other failures this one says that nothing was stored.
+            Err(Failure::Full(_)) => Err(LogError::Full),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -235,7 +237,12 @@ impl NatsWriter {
         async {
             let mut appended = Appended::Duplicate;
             for rest in events_after(record, self.tail) {
-                appended = self.append_now(&rest).await?;
+                let result = self.append_now(&rest).await;
+                appended = result.map_err(|error| match error {
+                    // What precedes the refused part may be stored.
+                    LogError::Full => LogError::unavailable("JetStream has no room"),
+                    error => error,
+                })?;
             }
             Ok(appended)
         }

@@ -38,7 +38,7 @@ impl Worker {
                 Ok(Effect::answer(reply, Err(LogError::Full)))
             }
             Job::Append { reply, .. } if free < Space::Low => {
-                Ok(Effect::answer(reply, Err(no_space())))
+                Ok(Effect::answer(reply, Err(LogError::Full)))
             }
             Job::Seal { reply, .. } if free < Space::Low => {
                 Ok(Effect::answer(reply, Err(no_space())))

@@ -14,8 +14,10 @@ pub(crate) const EXPECTED_SEQUENCE: &str = "Nats-Expected-Last-Subject-Sequence"
 pub(crate) enum Failure {
     /// The JetStream stream does not exist: a restart has lost it.
     Missing,
-    /// The server, the account or the stream has no room.
+    /// The server, the account or the stream has no room. Nothing was stored.
     Full(String),
+    /// The server could not write the message. Whether a part of a cluster has it is not known.
+    NotWritten(String),
     /// The message is larger than the server accepts.
     TooLarge,
     /// No answer.
@@ -29,6 +31,9 @@ impl From<Failure> for LogError {
         match failure {
             Failure::Missing => Self::unavailable("JetStream has lost the streams of the log"),
             Failure::Full(reason) => Self::unavailable(format!("JetStream has no room: {reason}")),
+            Failure::NotWritten(reason) => {
+                Self::unavailable(format!("JetStream could not write: {reason}"))
+            }
             Failure::TooLarge => Self::InvalidRecord {
                 what: "more bytes than the NATS server accepts",
                 offset: 0,

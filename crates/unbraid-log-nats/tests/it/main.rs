@@ -8,6 +8,7 @@ mod contract;
 mod expiry;
 mod faults;
 mod foreign;
+mod full;
 mod lost;
 mod network;
 mod partial;

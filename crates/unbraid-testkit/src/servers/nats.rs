@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct NatsConfig {
     /// Whether it has JetStream.
     pub jetstream: bool,
+    /// The bytes that JetStream may store.
+    pub max_stored: Option<u64>,
     /// A user and a password that it requires.
     pub user: Option<(String, String)>,
     /// The files of a certificate and its key, with which it requires TLS.
@@ -41,6 +43,7 @@ impl Default for NatsConfig {
     fn default() -> Self {
         Self {
             jetstream: true,
+            max_stored: None,
             user: None,
             tls: None,
             member: None,
@@ -157,8 +160,12 @@ impl NatsServer {
         let mut command = Command::new(&self.program);
         command.args(["-a", "127.0.0.1", "-p", port, "--ports_file_dir"]);
         command.arg(self.folder.path());
-        if self.config.jetstream {
-            command.args(["-js", "-sd"]).arg(self.store());
+        match self.config.max_stored {
+            Some(bytes) => drop(command.arg("-c").arg(self.write_limit(bytes))),
+            None if self.config.jetstream => {
+                command.args(["-js", "-sd"]).arg(self.store());
+            }
+            None => {}
         }
         if let Some((user, password)) = &self.config.user {
             command.args(["--user", user, "--pass", password]);
@@ -174,6 +181,14 @@ impl NatsServer {
         let id = process.id();
         *self.process() = Some(process);
         id
+    }
+
+    /// The file for what has no argument.
+    fn write_limit(&self, bytes: u64) -> PathBuf {
+        let (file, store) = (self.folder.path().join("limit.conf"), self.store());
+        let text = format!("jetstream {{ store_dir: {store:?}, max_file_store: {bytes} }}\n");
+        fs::write(&file, text).expect("the folder can be written to");
+        file
     }
 
     /// Waits until the server greets.
