@@ -222,9 +222,11 @@ impl ChoiceMachine {
         position: Position,
         transcript: &mut Transcript,
     ) {
-        let is_known = update.is_full_message && self.has_delta;
+        let calls = transcript.calls().len();
+        let mut is_known = update.is_full_message && self.has_delta;
         // The choice has ended, so a call beyond the limit is only dropped.
         let repeats = self.read_payload(update, position, transcript);
+        is_known &= transcript.calls().len() == calls;
         if !is_known {
             transcript.set_late_halves(self.high.map(|high| high.is_some()));
             transcript.mark_calls_late();

@@ -38,9 +38,9 @@ pub struct Message {
     pub tool_calls: Vec<ToolCall>,
     /// The audio, if there was any (M11).
     pub audio: Option<Audio>,
-    /// Unknown fields of the deltas, as raw JSON (C20). The lists `annotations`, `images`, `reasoning_details`,
-    /// `thinking_blocks` and `content_parts` (parts of the content that are neither text nor reasoning) are concatenated.
-    /// Of any other field the last value counts.
+    /// Unknown fields of the deltas, as raw JSON (C20). The lists `annotations`, `executed_tools`, `images`,
+    /// `reasoning_details`, `thinking_blocks` and `content_parts` (parts of the content that are neither text nor reasoning)
+    /// are concatenated. Of any other field the last value counts.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
 }
 

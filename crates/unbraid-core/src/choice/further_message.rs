@@ -47,6 +47,12 @@ impl ChoiceMachine {
         }
         let is_first = !std::mem::replace(&mut self.has_message, true);
         if self.has_delta {
+            if transcript.calls().is_empty() && has_calls(update) {
+                let message = "no delta had the calls of a message, which were read";
+                self.warn("E21", message, position, transcript);
+                let calls = calls_alone(update);
+                return self.deltas(&calls, position, transcript).map(|()| true);
+            }
             if !is_first {
                 let message = "a message in place of a delta came again, and its text was not read";
                 self.warn("E21", message, position, transcript);
@@ -104,7 +110,7 @@ impl ChoiceMachine {
         so_far: &mut SoFar,
         transcript: &Transcript,
     ) -> bool {
-        if new.tool_calls.is_empty() && new.function_arguments.is_none() {
+        if !has_calls(new) {
             return false;
         }
         let calls = transcript.calls();
@@ -134,6 +140,20 @@ impl ChoiceMachine {
         }
         repeats
     }
+}
+
+fn has_calls(update: &Update<'_>) -> bool {
+    !update.tool_calls.is_empty()
+        || update.function_name.is_some()
+        || update.function_arguments.is_some()
+}
+
+/// The calls of a message whose texts have arrived in deltas.
+fn calls_alone<'a>(message: &Update<'a>) -> Update<'a> {
+    let mut calls = message.clone();
+    (calls.reasoning, calls.content, calls.refusal) = (None, None, None);
+    calls.logprobs = None;
+    calls
 }
 
 fn of_transcript(transcript: &Transcript) -> Box<SoFar> {

@@ -6,7 +6,7 @@ use super::{
     object::Object,
     reader::{
         DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
-        reason_of, text,
+        reason_of, text, text_of_part,
     },
 };
 use crate::{
@@ -203,7 +203,7 @@ impl Cohere {
         for content in entries(content) {
             let has_text = content.get("text").is_some() || content.get("thinking").is_some();
             output.text(CHOICE, Lane::Reasoning, fragment(content, "thinking"));
-            output.text(CHOICE, Lane::Content, fragment(content, "text"));
+            output.text(CHOICE, Lane::Content, text_of_part(content));
             if !has_text && content.get("type").is_some() {
                 output.entry(CHOICE, CONTENT_PARTS, &raw(content));
             }

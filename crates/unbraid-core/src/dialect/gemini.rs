@@ -13,8 +13,8 @@ use super::{
     index,
     object::Object,
     reader::{
-        DialectReader, Lane, Output, WireEvent, entries, fragment, is_cut, other_fields, raw,
-        reason_of, text,
+        DialectReader, Lane, Output, WireEvent, entries, is_cut, other_fields, raw, reason_of,
+        text, text_of_part,
     },
     time::unix_seconds,
 };
@@ -223,7 +223,7 @@ impl Candidate {
         let has_signature = part
             .get("thoughtSignature")
             .is_some_and(|node| !node.is_null());
-        let text_node = part.get("text").and_then(Node::as_str);
+        let text_node = part.as_str().or_else(|| part.get("text")?.as_str());
         let has_text = text_node.is_some_and(|text| !text.is_empty());
         // An empty text stands for an absent one beside other content.
         let is_text = has_text || (text_node.is_some() && !has_content(part));
@@ -242,7 +242,7 @@ impl Candidate {
             } else {
                 Lane::Content
             };
-            output.text(self.index, lane, fragment(part, "text"));
+            output.text(self.index, lane, text_of_part(part));
             if !has_signature && has_content(part) {
                 self.other_part_fields(part, output);
             }

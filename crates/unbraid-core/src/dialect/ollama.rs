@@ -3,7 +3,7 @@
 use super::{
     reader::{
         DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
-        reason_of, text,
+        reason_of, text, text_of_part,
     },
     time::unix_seconds,
 };
@@ -71,7 +71,7 @@ impl Ollama {
         output.text(CHOICE, Lane::Reasoning, fragment(node, "thinking"));
         output.text(CHOICE, Lane::Content, fragment(node, content));
         for part in entries(node.get(content)) {
-            output.text(CHOICE, Lane::Content, fragment(part, "text"));
+            output.text(CHOICE, Lane::Content, text_of_part(part));
         }
         for key in ["images", "image"] {
             for image in images(node.get(key)) {

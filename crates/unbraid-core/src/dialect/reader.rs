@@ -306,6 +306,11 @@ pub(crate) fn fragment<'a>(node: &Node<'a>, key: &str) -> Option<Fragment<'a>> {
     node.get(key)?.fragment()
 }
 
+/// The text of a part, in whose place some gateways write the text alone (C11).
+pub(crate) fn text_of_part<'a>(part: &Node<'a>) -> Option<Fragment<'a>> {
+    part.fragment().or_else(|| fragment(part, "text"))
+}
+
 /// The entries of a list, or one entry in place of a list.
 pub(crate) fn entries<'n, 'a>(node: Option<&'n Node<'a>>) -> &'n [Node<'a>] {
     match node {

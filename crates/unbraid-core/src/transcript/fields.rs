@@ -32,6 +32,7 @@ impl Level {
                 matches!(
                     key,
                     "annotations"
+                        | "executed_tools"
                         | "images"
                         | "reasoning_details"
                         | "thinking_blocks"

@@ -97,6 +97,12 @@ impl Choice {
         } else if has_payload_field(delta) {
             self.only_messages = false;
         }
+        // The calls of a message count also after deltas, if no delta had one (E21).
+        let after_deltas =
+            !was_empty && !has_payload_field(delta) && !self.only_messages && self.tools.is_empty();
+        if let Some(message) = element.get("message").filter(|_| after_deltas) {
+            self.tools.delta(message);
+        }
         let repeats = further.is_some_and(|message| self.further_message(message, reasoning_keys));
         if !repeats {
             self.logprobs(element);

@@ -50,6 +50,11 @@ impl Anthropic {
             }
             Some("redacted_thinking") => object(THINKING, block),
             Some("tool_use") => self.call_start(block, output),
+            // Some gateways write a text in place of its block.
+            None if block.as_str().is_some() => {
+                output.text(CHOICE, Lane::Content, block.fragment());
+                Block::Text
+            }
             // Tools that the server runs, their results, and whatever is added later (A13, A25).
             Some(_) | None => object(CONTENT_PARTS, block),
         };

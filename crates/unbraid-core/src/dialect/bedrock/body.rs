@@ -18,6 +18,7 @@ impl Bedrock {
         let content = message.and_then(|message| message.get("content"));
         output.text(CHOICE, Lane::Content, content.and_then(Node::fragment));
         for part in entries(content) {
+            output.text(CHOICE, Lane::Content, part.fragment());
             let members = part.as_object().unwrap_or_default();
             let members = || members.iter().filter(|(_, value)| !value.is_null());
             let is_known = members().any(|(key, _)| is_read(key));

@@ -311,7 +311,8 @@ impl Responses {
             let only = text(item, name).map(|whole| (Lane::Reasoning, 0, whole));
             let parts = (0..).zip(entries(item.get(name)));
             let texts = parts.map(|(position, part)| {
-                let whole = text(part, "text").unwrap_or_default();
+                let whole = part.text().or_else(|| text(part, "text"));
+                let whole = whole.unwrap_or_default();
                 (Lane::Reasoning, position, whole)
             });
             let texts = only.into_iter().chain(texts);
@@ -352,6 +353,9 @@ fn lane_of(part: &Node<'_>) -> Option<(Lane, Option<ReasoningKind>)> {
 
 /// The text of a message's part.
 fn text_of<'a>(part: &Node<'a>) -> Option<(Lane, Cow<'a, str>)> {
+    if let Some(whole) = part.text() {
+        return Some((Lane::Content, whole));
+    }
     match &*text(part, "type")? {
         "refusal" => Some((Lane::Refusal, text(part, "refusal")?)),
         "output_text" | "text" => Some((Lane::Content, text(part, "text")?)),

@@ -76,10 +76,15 @@ fn e21_the_source_of_a_repeated_message_has_no_text() {
 }
 
 #[test]
-fn thinking_blocks_are_concatenated() {
+fn thinking_blocks_and_executed_tools_are_concatenated() {
+    concatenates("thinking_blocks");
+    concatenates("executed_tools"); // of Groq: one entry for each step of a tool, with its index
+}
+
+fn concatenates(list: &str) {
     let mut demux = Demux::new(Config::default());
     for block in [r#"{"thinking":"a"}"#, r#"{"signature":"s"}"#] {
-        let delta = format!("{{\"thinking_blocks\":[{block}]}}");
+        let delta = format!("{{\"{list}\":[{block}]}}");
         demux.feed(
             format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}}}]}}\n\n").as_bytes(),
         );
