@@ -172,10 +172,11 @@ impl ProducerMachine {
     /// If that was long, another gateway may have sealed the log. Then readers of a degraded stream get nothing more until the
     /// log has answered, or has not for another lease.
     pub(crate) fn slept(&mut self, length: Duration, now: Duration) {
-        self.lease.slept();
+        self.lease.slept(length);
         let is_long = length >= self.rules.renew_every;
         if is_long && self.is_degraded && self.lease.may_be_over(now) {
             self.is_degraded = false;
+            self.lease.doubts_anew();
             self.backoff.succeeded();
             self.renew_at = self.renew_at.min(now);
         }

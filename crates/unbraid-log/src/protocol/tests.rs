@@ -111,6 +111,10 @@ fn a_producer_that_sleeps_past_its_lease_delivers_nothing_that_the_log_refuses()
         ticks: 0,
         ..bounds
     });
+    check(Bounds {
+        sleeps: 2,
+        ..bounds
+    });
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) struct OwnLease {
     called_at: Duration,
     /// Whether the process did not run for a part of the last call.
     has_slept: bool,
-    /// Since when no call has said whether the log is available.
+    /// Since when no call has said whether the log is available, without the time in which the process did not run.
     doubtful_since: Option<Duration>,
 }
 
@@ -37,9 +37,17 @@ impl OwnLease {
         self.has_slept = false;
     }
 
-    /// The process did not run.
-    pub(super) fn slept(&mut self) {
+    /// The process did not run for so long. No attempt failed meanwhile.
+    pub(super) fn slept(&mut self, length: Duration) {
         self.has_slept = true;
+        if let Some(since) = &mut self.doubtful_since {
+            *since += length;
+        }
+    }
+
+    /// What failed before says nothing about the attempts that follow.
+    pub(super) fn doubts_anew(&mut self) {
+        self.doubtful_since = None;
     }
 
     /// The call has renewed the lease.

@@ -46,6 +46,26 @@ async fn a_call_that_the_process_has_slept_through_does_not_degrade_the_stream()
     }
 }
 
+/// A process that is suspended again and again: the time in which it did not run says nothing about the log.
+#[tokio::test(start_paused = true)]
+async fn two_sleeps_are_not_a_log_that_has_failed_for_a_lease() {
+    for policy in [OnFailure::Degrade, OnFailure::Fail] {
+        let mut running = start_with(policy, None).await;
+        let other = running.engine.gateway();
+        running.push_flushed(3).await;
+        running.log.script([Some(Fault::Hang), Some(Fault::Hang)]);
+        for _ in 0..2 {
+            running.push();
+            sleep(Duration::from_millis(500)).await;
+            tokio::time::advance(LEASE * 2).await;
+            other.seal_lost(&running.id).await.unwrap();
+        }
+        timeout(PATIENCE, running.producer.sealed()).await.unwrap();
+        assert_eq!((running.released(), running.kept()), (3, 3));
+        assert_eq!(running.local_end(), Some(End::ProducerLost));
+    }
+}
+
 /// Within the lease, too: its gateway may die before the append is repeated, and then the log has less than its readers.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_the_process_has_slept_through_is_repeated_before_readers_get_more() {
