@@ -140,3 +140,16 @@ fn e11_an_answer_with_too_many_entries_has_its_end() {
         }
     }
 }
+
+#[test]
+fn g08_a_text_beside_a_call_in_one_part_is_read_too() {
+    let part = json!({ "text": "I look", "functionCall": { "name": "f", "args": { "a": 1 } } });
+    let body =
+        json!({ "candidates": [{ "content": { "parts": [part] }, "finishReason": "STOP" }] });
+    assert_eq!(facts(std::slice::from_ref(&body)).0, "I look");
+    let demux = read(&[body]);
+    let choice = demux.choices().next().expect("a choice");
+    let calls = choice.message().tool_calls;
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].arguments, r#"{"a":1}"#);
+}

@@ -231,17 +231,19 @@ impl Candidate {
         self.continues |= self.reason.is_some() && (has_text || !is_text);
         // An empty call ends one whose arguments are streamed. Beside a text it stands for an absent one.
         let call = part.get("functionCall").filter(|call| !call.is_null());
+        let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
+        let lane = if is_thought {
+            Lane::Reasoning
+        } else {
+            Lane::Content
+        };
         if let Some(call) = call.filter(|call| call.is_set() || !has_text) {
+            // A part has one of them; some gateways write both.
+            output.text(self.index, lane, text_of_part(part));
             return self.function_call(part, call, output);
         }
         let object = |key: &str| part.get(key).filter(|data| data.as_object().is_some());
         if is_text {
-            let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
-            let lane = if is_thought {
-                Lane::Reasoning
-            } else {
-                Lane::Content
-            };
             output.text(self.index, lane, text_of_part(part));
             if !has_signature && has_content(part) {
                 self.other_part_fields(part, output);

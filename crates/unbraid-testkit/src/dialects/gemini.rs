@@ -149,8 +149,13 @@ fn is_call(part: &Value) -> bool {
 }
 
 fn read_part(choice: &mut Choice, part: &Value) {
+    let is_thought = part["thought"] == true;
     if is_call(part) {
-        return;
+        let lane = match is_thought {
+            true => &mut choice.reasoning,
+            false => &mut choice.content,
+        };
+        return lane.push_str(text(part, "text"));
     }
     let signature = !part["thoughtSignature"].is_null();
     let data = [&part["inlineData"], &part["fileData"]]
@@ -159,7 +164,6 @@ fn read_part(choice: &mut Choice, part: &Value) {
     let has_content = has_other_content(part);
     let own = part["text"].as_str();
     if let Some(text) = own.filter(|text| !text.is_empty() || !has_content) {
-        let is_thought = part["thought"] == true;
         let lane = if is_thought {
             &mut choice.reasoning
         } else {

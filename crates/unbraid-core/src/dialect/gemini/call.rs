@@ -64,7 +64,7 @@ impl Candidate {
         const KNOWN: [&str; 5] = ["id", "name", "args", "partialArgs", "willContinue"];
         let ordinal = self.calls;
         self.calls += 1;
-        let mut extra = other_fields(part, &["functionCall"]);
+        let mut extra = other_fields(part, &["functionCall", "text"]);
         extra.append(&mut other_fields(call, &KNOWN));
         output.call(
             self.index,
