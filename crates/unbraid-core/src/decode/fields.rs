@@ -4,20 +4,22 @@
 //! differ only in how they read values. Anything else is a [`Fallback`]: the lenient decoder then reads the event
 //! again from its start. Unknown fields are ordinary, and are kept as raw JSON.
 
+mod call;
+mod delta;
 mod parts;
 
 use std::borrow::Cow;
 
+use delta::DeltaFields;
 pub(super) use parts::{Content, InnerPart, Part, inner_text};
 use serde::Deserialize;
 
 use crate::{
-    CompletionKind, Fragment, ToolCallUpdate,
+    CompletionKind, Fragment,
     chunk::{
-        Chunk, Element, Pairs, ReasoningOrigin, has_fields, is_call_field, is_padding,
-        is_padding_of_p, non_empty, number_calls, some_reason, some_text, usage_json,
+        Chunk, Element, Pairs, has_fields, is_padding, is_padding_of_p, some_reason, some_text,
+        usage_json,
     },
-    dialect::openai_chat,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
     node::{self, may_overflow},
 };
@@ -325,169 +327,5 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
         let is_used =
             self.message.is_some() && update.kind == CompletionKind::Chat && !update.has_payload();
         if is_used { Err(Fallback) } else { Ok(()) }
-    }
-}
-
-/// A delta while it is read into the entry that contains it.
-struct DeltaFields<'e, 'a> {
-    element: &'e mut Element<'a>,
-    content: Content<'a>,
-    /// The reasoning fields, by the rank of their names.
-    reasoning: [Option<Fragment<'a>>; REASONING_SLOTS],
-    details: Option<&'a str>,
-}
-
-impl<'e, 'a> DeltaFields<'e, 'a> {
-    fn of(element: &'e mut Element<'a>) -> Self {
-        Self {
-            element,
-            content: Content::default(),
-            reasoning: Default::default(),
-            details: None,
-        }
-    }
-}
-
-impl<'a> FieldVisitor<'a> for DeltaFields<'_, 'a> {
-    fn visit_field(
-        &mut self,
-        key: Cow<'a, str>,
-        value: &mut impl ValueReader<'a>,
-    ) -> Result<(), Fallback> {
-        let update = &mut self.element.update;
-        match &*key {
-            "role" => update.role = non_empty(value.text()?),
-            "content" => self.content = value.content()?,
-            "refusal" => update.refusal = value.fragment()?,
-            "tool_calls" => {
-                if value.list(&mut update.tool_calls)? {
-                    number_calls(&mut update.tool_calls);
-                } else {
-                    update.tool_calls.clear();
-                }
-            }
-            "function_call" => {
-                let mut function = FunctionFields::default();
-                let _is_null = !value.object(&mut function)?;
-                // Assigned even if `null`: a repeated key replaces the earlier value as a whole (E26).
-                update.function_name = function.name;
-                update.function_arguments = function.arguments;
-            }
-            "reasoning_details" => {
-                let raw = value.raw()?;
-                // The second list would have to replace text that was already joined from the first one.
-                if self.details.replace(raw).is_some() {
-                    return Err(Fallback);
-                }
-                if raw != "null" {
-                    self.element.fields.push((key, Cow::Borrowed(raw)));
-                }
-            }
-            other => match value.reasoning_rank(other) {
-                Some(rank) => {
-                    let reasoning = value.fragment()?;
-                    // Kept by rank until all keys were read, since the best name may come last.
-                    *self.reasoning.get_mut(rank).ok_or(Fallback)? = reasoning;
-                }
-                None if is_padding(other) => {
-                    self.element.has_padding = true;
-                    value.raw()?;
-                }
-                None => keep_unknown(&mut self.element.fields, key, value)?,
-            },
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), Fallback> {
-        let update = &mut self.element.update;
-        // Whatever order the keys had: a delta makes the entry one of a chat, even beside a `text`.
-        update.kind = CompletionKind::Chat;
-        // The content of `text` stays if the delta has none (C19).
-        if self.content.text.is_some() {
-            let content = self.content.text.take();
-            self.element.unused_text = std::mem::replace(&mut update.content, content);
-        }
-        let mut ranked = self.reasoning.iter_mut().enumerate();
-        if let Some((rank, text)) = ranked.find_map(|(rank, text)| Some((rank, text.take()?))) {
-            update.reasoning = Some(text);
-            self.element.reasoning_origin = Some(ReasoningOrigin::Field(rank));
-        } else if let Some(thinking) = self.content.thinking.take() {
-            update.reasoning = Some(thinking);
-            self.element.reasoning_origin = Some(ReasoningOrigin::ContentParts);
-        }
-        if let (None, Some(details)) = (&update.reasoning, self.details.take()) {
-            let details = node::read(details, MAX_JSON_DEPTH).map_err(|_| Fallback)?;
-            // Raw JSON with half a surrogate pair is a fallback already, so no half can be lost here.
-            let (text, _) = openai_chat::details(&details);
-            update.reasoning = text;
-            let has_text = update.reasoning.is_some();
-            self.element.reasoning_origin = has_text.then_some(ReasoningOrigin::Details);
-        }
-        Ok(())
-    }
-}
-
-#[derive(Default)]
-struct FunctionFields<'a> {
-    name: Option<Fragment<'a>>,
-    arguments: Option<Fragment<'a>>,
-    /// Unknown fields, which become fields of the call.
-    extra: Pairs<'a>,
-}
-
-impl<'a> FunctionFields<'a> {
-    /// Moves the fields to their call. What counts if the call has unknown fields of its own, or two functions, is decided by the
-    /// lenient decoder. A function is known by its name or arguments, so one with neither keeps no unknown fields here.
-    fn move_to(self, call: &mut ToolCallUpdate<'a>) -> Result<(), Fallback> {
-        let is_known = self.name.is_some() || self.arguments.is_some();
-        let is_repeated = call.name.is_some() || call.arguments.is_some();
-        match (call.extra.is_empty(), self.extra.is_empty()) {
-            (true, true) => {}
-            (false, true) if !is_repeated => {}
-            (true, false) if is_known => call.extra = self.extra,
-            _ => return Err(Fallback),
-        }
-        call.name = self.name;
-        call.arguments = self.arguments;
-        Ok(())
-    }
-}
-
-impl<'a> FieldVisitor<'a> for FunctionFields<'a> {
-    fn visit_field(
-        &mut self,
-        key: Cow<'a, str>,
-        value: &mut impl ValueReader<'a>,
-    ) -> Result<(), Fallback> {
-        match &*key {
-            "name" => self.name = value.fragment()?,
-            "arguments" => self.arguments = value.fragment()?,
-            key if is_call_field(key) => drop(value.raw()?),
-            _ => keep_unknown(&mut self.extra, key, value)?,
-        }
-        Ok(())
-    }
-}
-
-impl<'a> FieldVisitor<'a> for ToolCallUpdate<'a> {
-    fn visit_field(
-        &mut self,
-        key: Cow<'a, str>,
-        value: &mut impl ValueReader<'a>,
-    ) -> Result<(), Fallback> {
-        match &*key {
-            "index" => self.wire_index = value.number()?,
-            "id" => self.id = non_empty(value.text()?),
-            "type" => self.kind = non_empty(value.text()?),
-            "function" => {
-                let mut function = FunctionFields::default();
-                let _is_null = !value.object(&mut function)?;
-                function.move_to(self)?;
-            }
-            "custom" => value.null_only()?,
-            _ => keep_unknown(&mut self.extra, key, value)?,
-        }
-        Ok(())
     }
 }
