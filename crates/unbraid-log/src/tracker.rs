@@ -345,6 +345,12 @@ impl<C: ChunkText> Tracker<C> {
         self.routed.choices()
     }
 
+    /// Whether a delta of a choice has arrived after it was cancelled.
+    #[must_use]
+    pub fn has_dropped_from(&self, choice: ChoiceIndex) -> bool {
+        self.routed.has_dropped_from(choice)
+    }
+
     /// The reported usage.
     #[must_use]
     pub fn usage(&self) -> Option<serde_json::Value> {

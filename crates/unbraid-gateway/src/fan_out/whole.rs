@@ -11,7 +11,7 @@ use axum::{
 };
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use unbraid_core::limits::MAX_LINE_BYTES;
 
@@ -218,7 +218,8 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     }))
 }
 
-/// A completion as an event stream of one chunk; `None` if it is not a completion.
+/// A completion as an event stream: one chunk, and one with the usage, as a provider that streams sends it; `None` if it is not
+/// a completion.
 pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     let mut completion: Value = serde_json::from_slice(body).ok()?;
     let object = completion.as_object_mut()?;
@@ -237,9 +238,31 @@ pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     if object.get("object").and_then(Value::as_str) == Some("chat.completion") {
         object.insert("object".into(), "chat.completion.chunk".into());
     }
+    let usage = usage_of(object);
     let line = format!("data: {completion}");
     // A longer line would end the stream.
-    (line.len() <= MAX_LINE_BYTES).then(|| (line + "\n\ndata: [DONE]\n\n").into())
+    (line.len() <= MAX_LINE_BYTES).then(|| (line + &usage + "\n\ndata: [DONE]\n\n").into())
+}
+
+/// Moves the usage of a chunk to an event of its own.
+fn usage_of(chunk: &mut Map<String, Value>) -> String {
+    let Some((_, usage)) = chunk
+        .get("usage")
+        .is_some_and(Value::is_object)
+        .then(|| chunk.shift_remove_entry("usage"))
+        .flatten()
+    else {
+        return String::new();
+    };
+    let mut last = Map::new();
+    for name in ["id", "object", "created", "model"] {
+        if let Some(value) = chunk.get(name) {
+            last.insert(name.into(), value.clone());
+        }
+    }
+    last.insert("choices".into(), json!([]));
+    last.insert("usage".into(), usage);
+    format!("\n\ndata: {}", Value::Object(last))
 }
 
 /// A body that consists of one read.

@@ -1,8 +1,13 @@
 //! The choices that an upstream did not give: each is requested with a request of its own.
 
 use unbraid_core::ChoiceIndex;
+use unbraid_log::End;
 
-use super::{Generation, part::Part, tracker::Role};
+use super::{
+    Generation,
+    part::Part,
+    tracker::{Role, TrackedChoice},
+};
 
 impl Generation {
     /// Requests the choices that the first body did not have, once it has ended with one.
@@ -14,10 +19,12 @@ impl Generation {
             return;
         }
         let known = first.tracker.choices();
-        let seen = known.iter();
-        let seen = seen
-            .filter(|choice| !self.cancelled_unseen.contains(&choice.index))
-            .count();
+        // A choice that was cancelled before it appeared is known without having come.
+        let has_come = |choice: &&TrackedChoice| {
+            !self.cancelled_unseen.contains(&choice.index)
+                || first.tracker.has_dropped_from(choice.index)
+        };
+        let seen = known.iter().filter(has_come).count();
         if seen > 1 {
             self.registration.set_fan_out(false);
             singles.request = None;
@@ -28,12 +35,18 @@ impl Generation {
         let Some(mut singles) = self.singles.take() else {
             return;
         };
-        let missing: Vec<ChoiceIndex> = (1..singles.n)
+        let missing: Vec<ChoiceIndex> = (0..singles.n)
             .map(ChoiceIndex)
             .filter(|choice| !self.cancelled_unseen.contains(choice))
             .filter(|choice| !known.iter().any(|known| known.index == *choice))
             .collect();
-        let is_complete = first.tracker.closed().is_some_and(Result::is_ok);
+        // A body that was cut may lack the other choices for that reason.
+        let is_clean = first.tracker.closed().is_some_and(Result::is_ok);
+        let has_ended = |choice: &TrackedChoice| {
+            choice.finish_reason.is_some() || choice.end == Some(End::Cancelled)
+        };
+        let is_done = first.tracker.is_done();
+        let is_complete = is_clean && (is_done || known.iter().filter(has_come).all(has_ended));
         // If every other choice was cancelled before it appeared, nothing can be concluded.
         let is_single = is_complete && singles.prompts == 1 && seen == 1 && !missing.is_empty();
         let mut indices = known.iter().map(|choice| choice.index.0 as usize);
@@ -46,7 +59,8 @@ impl Generation {
                 .resolve_held(!is_single, &mut self.keeper.events);
         }
         self.registration.set_fan_out(is_single);
-        if gives_one_choice {
+        // Without the end mark, a body may have been cut between two choices.
+        if gives_one_choice && is_done {
             (singles.remember)();
         }
         let Some(request) = singles.request.as_mut().filter(|_| is_single) else {

@@ -3,6 +3,7 @@
 mod answers;
 mod connections;
 mod counted;
+mod cut;
 mod failures;
 mod held;
 mod silence;

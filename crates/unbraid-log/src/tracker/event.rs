@@ -32,9 +32,9 @@ impl Decoded<'_> {
         let _tolerant = decoder.decode(*frame, &mut |update: &Update<'_>| {
             **is_done |= update.done;
             routed.has_usage |= update.usage.is_some();
-            routed.has_dropped |= update
-                .choice
-                .is_some_and(|choice| discarded.contains(&choice));
+            if let Some(choice) = update.choice.filter(|choice| discarded.contains(choice)) {
+                routed.note_dropped(choice);
+            }
             // Nothing can open once the body has ended.
             if update.choice.is_none() && (update.error.is_some() || update.done) {
                 routed.open_single(router, update.event_index);

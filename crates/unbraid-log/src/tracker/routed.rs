@@ -22,6 +22,8 @@ pub(super) struct Routed {
     pub(super) has_usage: bool,
     /// Whether the current event contains a delta of a choice that is dropped.
     pub(super) has_dropped: bool,
+    /// The choices of which deltas have arrived after they were cancelled.
+    late: Vec<ChoiceIndex>,
     /// The choices of the current event that are not the one that was requested.
     refused: Vec<ChoiceIndex>,
 }
@@ -36,8 +38,22 @@ impl Routed {
             ended: Vec::new(),
             has_usage: false,
             has_dropped: false,
+            late: Vec::new(),
             refused: Vec::new(),
         }
+    }
+
+    /// A delta of a choice that is dropped has arrived.
+    pub(super) fn note_dropped(&mut self, choice: ChoiceIndex) {
+        self.has_dropped = true;
+        if !self.late.contains(&choice) {
+            self.late.push(choice);
+        }
+    }
+
+    /// Whether a delta of a choice has arrived after it was cancelled.
+    pub(super) fn has_dropped_from(&self, choice: ChoiceIndex) -> bool {
+        self.late.contains(&choice)
     }
 
     pub(super) fn begin_event(&mut self) {
