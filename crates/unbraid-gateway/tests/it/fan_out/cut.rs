@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{by_choice, one_choice};
 use crate::support::{
-    Json, Reader, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
+    Reader, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse, start,
     stream_of,
 };
 
