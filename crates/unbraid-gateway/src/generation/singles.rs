@@ -19,12 +19,12 @@ impl Generation {
             return;
         }
         let known = first.tracker.choices();
-        // A choice that was cancelled before it appeared is known without having come.
-        let has_come = |choice: &&TrackedChoice| {
+        // A choice that was cancelled before it appeared is known without having arrived.
+        let has_arrived = |choice: &&TrackedChoice| {
             !self.cancelled_unseen.contains(&choice.index)
                 || first.tracker.has_dropped_from(choice.index)
         };
-        let seen = known.iter().filter(has_come).count();
+        let seen = known.iter().filter(has_arrived).count();
         if seen > 1 {
             self.registration.set_fan_out(false);
             singles.request = None;
@@ -46,7 +46,7 @@ impl Generation {
             choice.finish_reason.is_some() || choice.end == Some(End::Cancelled)
         };
         let is_done = first.tracker.is_done();
-        let is_complete = is_clean && (is_done || known.iter().filter(has_come).all(has_ended));
+        let is_complete = is_clean && (is_done || known.iter().filter(has_arrived).all(has_ended));
         // If every other choice was cancelled before it appeared, nothing can be concluded.
         let is_single = is_complete && singles.prompts == 1 && seen == 1 && !missing.is_empty();
         let mut indices = known.iter().map(|choice| choice.index.0 as usize);

@@ -1,4 +1,4 @@
-//! A first answer that says nothing about `n`: it was cut, or its choice was cancelled before it came.
+//! A first answer that says nothing about `n`: it was cut, or its choice was cancelled before it arrived.
 
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn an_answer_that_ends_in_the_middle_is_neither_completed_nor_complete() {
 
 /// Its own delta counts, although it is dropped.
 #[tokio::test]
-async fn a_first_choice_that_was_cancelled_before_it_came_does_not_take_the_others_with_it() {
+async fn a_first_choice_that_was_cancelled_before_it_arrived_does_not_take_the_others_with_it() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let upstream = Upstream::script({
         let gate = std::sync::Arc::clone(&gate);
