@@ -5,9 +5,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::timeout};
 
-use super::Failure;
+use super::{ANSWER, Failure};
 
 /// No connection has this number.
 const UNCHECKED: u64 = u64::MAX;
@@ -39,15 +39,16 @@ impl Check {
         }
         // Of many callers one asks the server. The others do not ask again if it fails: they would do so in turn, and the last
         // one would wait for all of them.
-        let Ok(_one) = self.one.try_lock() else {
-            drop(self.one.lock().await);
+        let one = self.one.try_lock();
+        // That one may not be polled: a reader whose client accepts nothing more. Then each of the others asks.
+        if one.is_err() && timeout(ANSWER, self.one.lock()).await.is_ok() {
             return match self.is_done(epoch) {
                 true => Ok(()),
                 false => Err(Failure::Unavailable(
                     "the check of the JetStream stream by another call failed".to_owned(),
                 )),
             };
-        };
+        }
         check().await?;
         self.epoch.store(epoch, Ordering::Relaxed);
         Ok(())
@@ -79,7 +80,7 @@ mod tests {
         let call = async |succeeds: bool| {
             let ask = async || {
                 asked.fetch_add(1, Ordering::Relaxed);
-                sleep(Duration::from_secs(1)).await;
+                sleep(ANSWER / 2).await;
                 match succeeds {
                     true => Ok(()),
                     false => Err(Failure::TimedOut),
@@ -91,8 +92,31 @@ mod tests {
             let start = Instant::now();
             let results = join_all((0..9).map(|_| call(succeeds))).await;
             assert!(results.iter().all(|result| result.is_ok() == succeeds));
-            assert!(start.elapsed() <= Duration::from_secs(1));
+            assert!(start.elapsed() < ANSWER);
             assert_eq!(asked.load(Ordering::Relaxed), total);
         }
+    }
+
+    /// A stream of records asks while it is read, and nobody reads it while its client accepts nothing.
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_that_is_not_polled_does_not_keep_the_others_from_the_server() {
+        let check = Check::default();
+        let mut first = Box::pin(check.once(7, || async {
+            sleep(Duration::from_millis(1)).await;
+            Ok(())
+        }));
+        let mut second = Box::pin(check.once(7, async || Ok(())));
+        assert!(futures::poll!(&mut first).is_pending());
+        assert!(futures::poll!(&mut second).is_pending());
+        let start = Instant::now();
+        assert_eq!(check.once(7, async || Ok(())).await, Ok(()));
+        assert_eq!(check.once(7, async || Ok(())).await, Ok(()));
+        assert!(start.elapsed() < ANSWER * 2);
+        // The lock is given to the second one, which is not polled either.
+        check.repeat();
+        assert_eq!(first.await, Ok(()));
+        check.repeat();
+        assert_eq!(check.once(7, async || Ok(())).await, Ok(()));
+        drop(second);
     }
 }
