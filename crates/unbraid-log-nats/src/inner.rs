@@ -15,7 +15,7 @@ use unbraid_log::{LogError, Meta, StreamId, internal::CommandQueue};
 
 use crate::{
     NatsOptions,
-    api::{Ack, Api, Failure, Store, Stored},
+    api::{ANSWER, Ack, Api, Failure, Store, Stored},
     entry::{Entry, Origin, clock_draft, lease_draft, open_draft},
     leases::Leases,
     names::Names,
@@ -129,7 +129,8 @@ impl Inner {
             return Ok(time);
         }
         // Of many callers one asks the server.
-        let _one = self.clock_check.lock().await;
+        // That one may not be polled: a reader whose client accepts nothing more. Then each of the others asks.
+        let _one = timeout(ANSWER, self.clock_check.lock()).await;
         if let Some(time) = self.estimated_time() {
             return Ok(time);
         }
