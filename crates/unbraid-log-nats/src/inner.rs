@@ -129,7 +129,7 @@ impl Inner {
             return Ok(time);
         }
         // Of many callers one asks the server.
-        // That one may not be polled: a reader whose client accepts nothing more. Then each of the others asks.
+        // Nobody may poll that one, as in the check of a stream. Then each of the others asks.
         let _one = timeout(ANSWER, self.clock_check.lock()).await;
         if let Some(time) = self.estimated_time() {
             return Ok(time);

@@ -238,22 +238,19 @@ pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
     if object.get("object").and_then(Value::as_str) == Some("chat.completion") {
         object.insert("object".into(), "chat.completion.chunk".into());
     }
-    let usage = usage_of(object);
+    let usage = take_usage(object);
     let line = format!("data: {completion}");
     // A longer line would end the stream.
     (line.len() <= MAX_LINE_BYTES).then(|| (line + &usage + "\n\ndata: [DONE]\n\n").into())
 }
 
-/// Moves the usage of a chunk to an event of its own.
-fn usage_of(chunk: &mut Map<String, Value>) -> String {
-    let Some((_, usage)) = chunk
-        .get("usage")
-        .is_some_and(Value::is_object)
-        .then(|| chunk.shift_remove_entry("usage"))
-        .flatten()
-    else {
+/// Moves the usage of a chunk to an event of its own, which is empty if there is none.
+fn take_usage(chunk: &mut Map<String, Value>) -> String {
+    let Some(usage) = chunk.get_mut("usage").filter(|usage| usage.is_object()) else {
         return String::new();
     };
+    let usage = usage.take();
+    chunk.shift_remove("usage");
     let mut last = Map::new();
     for name in ["id", "object", "created", "model"] {
         if let Some(value) = chunk.get(name) {

@@ -40,7 +40,7 @@ impl Check {
         // Of many callers one asks the server. The others do not ask again if it fails: they would do so in turn, and the last
         // one would wait for all of them.
         let one = self.one.try_lock();
-        // That one may not be polled: a reader whose client accepts nothing more. Then each of the others asks.
+        // Nobody may poll that one, if it is of a reader whose client accepts nothing more. Then each of the others asks.
         if one.is_err() && timeout(ANSWER, self.one.lock()).await.is_ok() {
             return match self.is_done(epoch) {
                 true => Ok(()),

@@ -1,6 +1,9 @@
 //! A first answer that says nothing about `n`: it was cut, or its choice was cancelled before it arrived.
 
+use std::sync::Arc;
+
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::{by_choice, one_choice};
 use crate::support::{
@@ -43,13 +46,13 @@ async fn an_answer_that_ends_in_the_middle_is_neither_completed_nor_complete() {
 /// Its own delta counts, although it is dropped.
 #[tokio::test]
 async fn a_first_choice_that_was_cancelled_before_it_arrived_does_not_take_the_others_with_it() {
-    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let gate = Arc::new(Semaphore::new(0));
     let upstream = Upstream::script({
-        let gate = std::sync::Arc::clone(&gate);
+        let gate = Arc::clone(&gate);
         move |seen, ordinal| {
             let mut steps = one_choice(seen, ordinal);
             if ordinal == 0 {
-                steps.insert(0, Step::Gate(std::sync::Arc::clone(&gate)));
+                steps.insert(0, Step::Gate(Arc::clone(&gate)));
             }
             steps
         }
