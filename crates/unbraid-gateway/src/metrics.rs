@@ -3,6 +3,7 @@
 mod family;
 mod histogram;
 mod labels;
+mod striped;
 
 use std::{fmt, sync::Arc, time::Duration};
 

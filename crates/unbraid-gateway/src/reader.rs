@@ -101,10 +101,14 @@ impl ReaderBody {
         gate.poll(cx, |cx| drain.as_mut().poll(cx)).is_ready()
     }
 
-    fn write(&mut self, bytes: Bytes) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
+    fn write(
+        &mut self,
+        bytes: Bytes,
+        now: Instant,
+    ) -> Poll<Option<Result<Frame<Bytes>, LogError>>> {
         self.is_new = false;
-        self.last_write = Instant::now();
-        self.progress.has_written(self.last_write);
+        self.last_write = now;
+        self.progress.has_written(now);
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 
@@ -123,7 +127,7 @@ impl ReaderBody {
                 return self.close(DisconnectReason::Age);
             }
             if ping_at.is_some_and(|at| at <= now) {
-                return self.write(Bytes::from_static(PING));
+                return self.write(Bytes::from_static(PING), now);
             }
         }
     }
@@ -153,10 +157,11 @@ impl Body for ReaderBody {
         }
         match this.view.poll_frame(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
-                if let Some(since) = this.permit.since_received() {
+                let now = Instant::now();
+                if let Some(since) = this.permit.since_received(now) {
                     this.metrics.delivered(since);
                 }
-                this.write(bytes)
+                this.write(bytes, now)
             }
             Poll::Ready(Some(Err(error))) => {
                 this.is_over = true;

@@ -87,9 +87,9 @@ impl Live {
     }
 
     /// The time since the upstream was last read.
-    pub(crate) fn since_received(&self) -> Duration {
+    pub(crate) fn since_received(&self, now: Instant) -> Duration {
         let received = Duration::from_nanos(self.received.load(Ordering::Relaxed));
-        self.base.elapsed().saturating_sub(received)
+        now.duration_since(self.base).saturating_sub(received)
     }
 }
 
@@ -348,8 +348,8 @@ impl Drop for StreamPermit {
 
 impl ReaderPermit {
     /// The time since the upstream of the stream was last read, if it is read by this gateway.
-    pub(crate) fn since_received(&self) -> Option<Duration> {
-        self.live.as_ref().map(|live| live.since_received())
+    pub(crate) fn since_received(&self, now: Instant) -> Option<Duration> {
+        self.live.as_ref().map(|live| live.since_received(now))
     }
 }
 

@@ -99,7 +99,7 @@ impl Journal {
         let before = state.bytes();
         let appended = state.append(record)?;
         let added = state.bytes() - before;
-        let wakers = state.take_wakers();
+        let wakers = state.notify();
         drop(state);
         wake(wakers);
         Ok((appended, added))
@@ -128,7 +128,7 @@ impl Journal {
     fn close(&self, end: Result<StreamEnd, LogError>) -> bool {
         let mut state = self.state();
         let is_first = state.close(end);
-        let wakers = state.take_wakers();
+        let wakers = state.notify();
         drop(state);
         wake(wakers);
         is_first

@@ -11,6 +11,7 @@ use prometheus_client::{
 use super::{
     histogram::DurationHistogram,
     labels::{AppendResult, DisconnectReason, UpstreamState, ViewKind},
+    striped::StripedCounter,
 };
 
 macro_rules! labels {
@@ -40,7 +41,7 @@ pub(super) struct Families {
     disconnects: Family<Disconnected, Counter>,
     upstream_requests: Family<Status, Counter>,
     /// By result, in the order of `AppendResult::ALL`: a family would be locked for each append.
-    appends: [Counter; AppendResult::ALL.len()],
+    appends: [StripedCounter; AppendResult::ALL.len()],
     pub(super) first_byte: DurationHistogram,
     pub(super) delivery: DurationHistogram,
     append: DurationHistogram,
@@ -48,7 +49,7 @@ pub(super) struct Families {
 
 impl Families {
     pub(super) fn register(registry: &mut Registry, backend: &'static str) -> Self {
-        let appends: Family<Appended, Counter> = Family::default();
+        let appends: Family<Appended, StripedCounter> = Family::default();
         let append = |result| appends.get_or_create_owned(&Appended { backend, result });
         let micros = Duration::from_micros;
         let families = Self {

@@ -14,45 +14,48 @@ use prometheus_client::{
     metrics::MetricType,
 };
 
+use super::striped::Striped;
+
 #[derive(Debug, Clone)]
 pub(super) struct DurationHistogram(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    buckets: Box<[Bucket]>,
-    sum_nanos: AtomicU64,
+    /// The greatest duration that each bucket counts, in nanoseconds.
+    bounds: Box<[u64]>,
+    observed: Striped<Observed>,
 }
 
-#[derive(Debug)]
-struct Bucket {
-    /// The greatest duration that it counts, in nanoseconds.
-    bound: u64,
-    count: AtomicU64,
+/// What one thread has observed. The sum is in the same line as the counts of the short durations, which are the usual ones.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Observed {
+    sum_nanos: AtomicU64,
+    counts: [AtomicU64; MAX_BUCKETS],
 }
+
+const MAX_BUCKETS: usize = 24;
 
 impl DurationHistogram {
     /// A histogram with `len` buckets, each of which reaches `factor` times as far as the one before, and one for the rest.
     pub(super) fn new(first: Duration, factor: u32, len: usize) -> Self {
         let next = |bound: &Duration| Some(bound.saturating_mul(factor));
-        let bounds = std::iter::successors(Some(first), next).take(len);
+        let bounds = std::iter::successors(Some(first), next).take(len.min(MAX_BUCKETS - 1));
         let bounds = bounds.map(nanos).chain([u64::MAX]);
-        let buckets = bounds.map(|bound| Bucket {
-            bound,
-            count: AtomicU64::new(0),
-        });
         Self(Arc::new(Inner {
-            buckets: buckets.collect(),
-            sum_nanos: AtomicU64::new(0),
+            bounds: bounds.collect(),
+            observed: Striped::new(Observed::default),
         }))
     }
 
     pub(super) fn observe(&self, duration: Duration) {
         let nanos = nanos(duration);
-        let bucket = self.0.buckets.iter().find(|bucket| nanos <= bucket.bound);
-        if let Some(bucket) = bucket {
-            bucket.count.fetch_add(1, Relaxed);
+        let observed = self.0.observed.own();
+        let mut buckets = self.0.bounds.iter().zip(&observed.counts);
+        if let Some((_, count)) = buckets.find(|(bound, _)| nanos <= **bound) {
+            count.fetch_add(1, Relaxed);
         }
-        self.0.sum_nanos.fetch_add(nanos, Relaxed);
+        observed.sum_nanos.fetch_add(nanos, Relaxed);
     }
 }
 
@@ -69,11 +72,21 @@ fn seconds(nanos: u64) -> f64 {
 
 impl EncodeMetric for DurationHistogram {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let load = |bucket: &Bucket| (seconds(bucket.bound), bucket.count.load(Relaxed));
-        let buckets: Vec<(f64, u64)> = self.0.buckets.iter().map(load).collect();
+        let threads = || self.0.observed.all();
+        let count_of = |at: usize| {
+            let counts = threads().filter_map(|observed| observed.counts.get(at));
+            counts.map(|count| count.load(Relaxed)).sum::<u64>()
+        };
+        let bounds = self.0.bounds.iter().enumerate();
+        let buckets: Vec<(f64, u64)> = bounds
+            .map(|(at, bound)| (seconds(*bound), count_of(at)))
+            .collect();
         // Not a counter of its own: it must equal the sum of these buckets, whatever is observed meanwhile.
         let count = buckets.iter().map(|(_, count)| count).sum();
-        let sum = self.0.sum_nanos.load(Relaxed) as f64 / 1e9;
+        let nanos: u64 = threads()
+            .map(|observed| observed.sum_nanos.load(Relaxed))
+            .sum();
+        let sum = nanos as f64 / 1e9;
         encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
 

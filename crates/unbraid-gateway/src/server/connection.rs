@@ -39,7 +39,7 @@ use super::{
     kill::{StreamExecutor, with_switch},
     preface,
     request_body::RequestBody,
-    shutdown::{Shutdown, drive},
+    shutdown::{Served, Shutdown},
 };
 use crate::{
     gateway::GatewayService,
@@ -73,14 +73,18 @@ impl Connection {
         // Below TLS, which accepts data that the socket does not.
         let activity = Arc::new(Activity::default());
         let socket = GuardedWrites::new(socket, self.stall, Arc::clone(&activity));
-        let served = match self.tls.take() {
-            None => self.serve_http(socket, activity),
+        let opened = match self.tls.take() {
+            None => self.open(socket, activity).boxed(),
             Some(acceptor) => match Box::pin(self.handshake(acceptor, socket)).await {
-                Some(stream) => self.serve_http(stream, activity),
+                Some(stream) => self.open(stream, activity).boxed(),
                 None => return,
             },
         };
-        served.await;
+        let Some(connection) = opened.await else {
+            return;
+        };
+        // A connection that is switched off or fails has nobody left to report it to.
+        connection.await;
     }
 
     async fn handshake(
@@ -94,21 +98,6 @@ impl Connection {
             stream = handshake => stream.ok()?.ok(),
             _ = drained.wait_for(|drained| *drained) => None,
         }
-    }
-
-    fn serve_http(
-        self,
-        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        activity: Arc<Activity>,
-    ) -> BoxFuture<'static, ()> {
-        let opened = Box::pin(self.open(socket, activity));
-        let served = async move {
-            if let Some(connection) = opened.await {
-                connection.await;
-            }
-        };
-        // A connection that is killed or fails has nobody left to report it to.
-        with_switch(Box::pin(served)).map(drop).boxed()
     }
 
     /// Waits for the first bytes. Returns a future that serves the connection, which is as large as its version needs.
@@ -129,7 +118,7 @@ impl Connection {
             read = preface::is_http2(io) => read.ok()?,
             _ = drained.wait_for(|drained| *drained) => return None,
         };
-        let shutdown = Shutdown::new(is_http2, Arc::clone(&activity), drained);
+        let shutdown = Shutdown::new(is_http2, Arc::clone(&activity));
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
             let request = RequestBody::wrap(request, max_discarded, &active);
@@ -146,11 +135,29 @@ impl Connection {
         });
         Some(if is_http2 {
             let connection = Box::pin(http2().serve_connection(TokioIo::new(io), service));
-            drive(connection, http2::Connection::graceful_shutdown, shutdown).boxed()
+            with_switch(|off| {
+                Served::new(
+                    connection,
+                    |connection| connection.as_mut().graceful_shutdown(),
+                    shutdown,
+                    off,
+                    drained,
+                )
+            })
+            .boxed()
         } else {
             let io = TokioIo::new(BareErrors::new(io));
-            let connection = Box::pin(http1().serve_connection(io, service));
-            drive(connection, http1::Connection::graceful_shutdown, shutdown).boxed()
+            let connection = http1().serve_connection(io, service);
+            with_switch(|off| {
+                Served::new(
+                    connection,
+                    |connection| Pin::new(connection).graceful_shutdown(),
+                    shutdown,
+                    off,
+                    drained,
+                )
+            })
+            .boxed()
         })
     }
 }

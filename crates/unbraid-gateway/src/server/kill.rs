@@ -28,19 +28,28 @@ pub(super) fn switch_off() {
     }
 }
 
-/// Runs a future with a switch that ends it. The switch of a connection also ends its streams.
-pub(super) fn with_switch<F: Future + Unpin>(future: F) -> impl Future<Output = Option<F::Output>> {
-    with_token(CancellationToken::new(), future)
+/// Ready when the switch of a connection or stream is off.
+pub(super) type SwitchedOff = Pin<Box<WaitForCancellationFutureOwned>>;
+
+/// Runs a connection with a switch, which also ends its streams. Its future waits for the switch itself.
+///
+/// Not an async function, which would hold the future several times.
+pub(super) fn with_switch<F: Future>(
+    connection: impl FnOnce(SwitchedOff) -> F,
+) -> impl Future<Output = F::Output> {
+    let token = CancellationToken::new();
+    let switched_off = Box::pin(token.clone().cancelled_owned());
+    KILL.scope(token, connection(switched_off))
 }
 
-/// Not an async function, which would hold the future several times.
-fn with_token<F: Future + Unpin>(
+/// Runs a stream with a switch that ends it.
+fn stream_with_token<F: Future + Unpin>(
     token: CancellationToken,
     future: F,
 ) -> impl Future<Output = Option<F::Output>> {
     let switched = Switched {
         future,
-        killed: Box::pin(token.clone().cancelled_owned()),
+        switched_off: Box::pin(token.clone().cancelled_owned()),
         gate: WakeGate::default(),
     };
     KILL.scope(token, switched)
@@ -48,7 +57,7 @@ fn with_token<F: Future + Unpin>(
 
 struct Switched<F> {
     future: F,
-    killed: Pin<Box<WaitForCancellationFutureOwned>>,
+    switched_off: SwitchedOff,
     gate: WakeGate,
 }
 
@@ -60,8 +69,10 @@ impl<F: Future + Unpin> Future for Switched<F> {
         if let Poll::Ready(output) = Pin::new(&mut this.future).poll(cx) {
             return Poll::Ready(Some(output));
         }
-        let killed = this.killed.as_mut();
-        this.gate.poll(cx, |cx| killed.poll(cx)).map(|()| None)
+        let switched_off = this.switched_off.as_mut();
+        this.gate
+            .poll(cx, |cx| switched_off.poll(cx))
+            .map(|()| None)
     }
 }
 
@@ -77,6 +88,6 @@ where
     fn execute(&self, future: F) {
         // Dropping a stream's future resets the stream, if its response has not ended.
         let token = current().map_or_else(CancellationToken::new, |switch| switch.child_token());
-        tokio::spawn(with_token(token, Box::pin(future)));
+        tokio::spawn(stream_with_token(token, Box::pin(future)));
     }
 }

@@ -1,7 +1,7 @@
 //! How a connection ends once the gateway drains.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -11,40 +11,115 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::watch;
 
-use super::{activity::Activity, guarded_io::Deadline};
+use super::{activity::Activity, guarded_io::Deadline, kill::SwitchedOff};
 use crate::{
     limits::{CLOSE_GRACE, GOAWAY_DELAY, GOAWAY_TIMEOUT, LAST_WRITES},
     sync::wake_gate::WakeGate,
 };
 
 /// Serves a connection to its end. Once the gateway drains, that is the end of the current requests.
-pub(super) async fn drive<C: Future>(
-    mut connection: Pin<Box<C>>,
-    shut_down: impl Fn(Pin<&mut C>),
-    mut shutdown: Shutdown,
-) {
-    poll_fn(|cx| {
+///
+/// Every delta passes through it, and what it points to has left the caches by then: so it contains the connection, and waits
+/// for both of its signals with one gate.
+pub(super) struct Served<C, F> {
+    connection: C,
+    shut_down: F,
+    shutdown: Shutdown,
+    signals: Signals,
+    gate: WakeGate,
+}
+
+/// What ends a connection from outside.
+struct Signals {
+    switched_off: SwitchedOff,
+    /// `None` once the gateway drains.
+    drained: Option<BoxFuture<'static, ()>>,
+}
+
+enum Signal {
+    SwitchedOff,
+    Drained,
+}
+
+impl<C, F> Served<C, F>
+where
+    C: Future + Unpin,
+    F: Fn(&mut C) + Unpin,
+{
+    pub(super) fn new(
+        connection: C,
+        shut_down: F,
+        shutdown: Shutdown,
+        switched_off: SwitchedOff,
+        mut drained: watch::Receiver<bool>,
+    ) -> Self {
+        let drained = async move {
+            // The server is never dropped before its connections.
+            let _drained = drained.wait_for(|drained| *drained).await;
+        };
+        Self {
+            connection,
+            shut_down,
+            shutdown,
+            signals: Signals {
+                switched_off,
+                drained: Some(drained.boxed()),
+            },
+            gate: WakeGate::default(),
+        }
+    }
+}
+
+impl<C, F> Future for Served<C, F>
+where
+    C: Future + Unpin,
+    F: Fn(&mut C) + Unpin,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
         loop {
-            if connection.as_mut().poll(cx).is_ready() {
+            if Pin::new(&mut this.connection).poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            if shutdown.is_announced {
-                return shutdown.poll_close(cx);
+            match this.gate.poll(cx, |cx| this.signals.poll(cx)) {
+                Poll::Ready(Signal::SwitchedOff) => return Poll::Ready(()),
+                Poll::Ready(Signal::Drained) => {
+                    this.shutdown.activity.begin_drain();
+                    // The other signal is waited for from now on.
+                    continue;
+                }
+                Poll::Pending if this.signals.drained.is_some() => return Poll::Pending,
+                Poll::Pending => {}
             }
-            ready!(shutdown.poll_announce(cx));
-            shut_down(connection.as_mut());
+            if this.shutdown.is_announced {
+                return this.shutdown.poll_close(cx);
+            }
+            ready!(this.shutdown.poll_announce(cx));
+            (this.shut_down)(&mut this.connection);
         }
-    })
-    .await;
+    }
+}
+
+impl Signals {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
+        if self.switched_off.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Signal::SwitchedOff);
+        }
+        if let Some(drained) = &mut self.drained {
+            ready!(drained.as_mut().poll(cx));
+            self.drained = None;
+            return Poll::Ready(Signal::Drained);
+        }
+        Poll::Pending
+    }
 }
 
 /// When a connection is closed because the gateway drains.
 pub(super) struct Shutdown {
     is_http2: bool,
     activity: Arc<Activity>,
-    /// Ready when the gateway drains; `None` once it does.
-    drained: Option<BoxFuture<'static, ()>>,
-    drained_gate: WakeGate,
     /// Bounds how long a moment without requests is waited for.
     moment: Deadline,
     /// Whether the connection takes no further requests.
@@ -55,20 +130,10 @@ pub(super) struct Shutdown {
 }
 
 impl Shutdown {
-    pub(super) fn new(
-        is_http2: bool,
-        activity: Arc<Activity>,
-        mut drained: watch::Receiver<bool>,
-    ) -> Self {
-        let drained = async move {
-            // The server is never dropped before its connections.
-            let _drained = drained.wait_for(|drained| *drained).await;
-        };
+    pub(super) fn new(is_http2: bool, activity: Arc<Activity>) -> Self {
         Self {
             is_http2,
             activity,
-            drained: Some(drained.boxed()),
-            drained_gate: WakeGate::default(),
             moment: Deadline::default(),
             is_announced: false,
             grace: Deadline::default(),
@@ -76,13 +141,8 @@ impl Shutdown {
         }
     }
 
-    /// Waits until the connection is to take no further requests.
+    /// Waits until a connection is to take no further requests, after the gateway has begun to drain.
     fn poll_announce(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(drained) = &mut self.drained {
-            ready!(self.drained_gate.poll(cx, |cx| drained.as_mut().poll(cx)));
-            self.drained = None;
-            self.activity.begin_drain();
-        }
         self.activity.register(cx.waker());
         if self.is_http2 {
             ready!(self.poll_moment(cx));

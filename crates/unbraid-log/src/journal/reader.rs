@@ -3,13 +3,16 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
 };
 
 use futures::{Stream, future::poll_fn, task::AtomicWaker};
 
-use super::Journal;
+use super::{Journal, state::Waiter};
 use crate::{LogError, Record, Seq, StreamEnd};
 
 /// What a reader gets at once.
@@ -80,7 +83,7 @@ impl Batch {
 pub struct JournalReader {
     journal: Journal,
     next: Seq,
-    waker: Arc<AtomicWaker>,
+    waiter: Arc<Waiter>,
     /// As a stream: whether it has yielded its first record, and its last item.
     has_begun: bool,
     has_ended: bool,
@@ -88,15 +91,18 @@ pub struct JournalReader {
 
 impl JournalReader {
     pub(super) fn new(journal: Journal, after: Seq) -> Self {
-        let waker = Arc::new(AtomicWaker::new());
+        let waiter = Arc::new(Waiter {
+            waker: AtomicWaker::new(),
+            has_news: AtomicBool::new(true),
+        });
         let mut state = journal.state();
-        state.add_reader(Arc::clone(&waker));
+        state.add_reader(Arc::clone(&waiter));
         let next = state.start_after(after);
         drop(state);
         Self {
             journal,
             next,
-            waker,
+            waiter,
             has_begun: false,
             has_ended: false,
         }
@@ -129,10 +135,16 @@ impl JournalReader {
     ///
     /// The error of [`Journal::fail`], after all events.
     pub fn read(&mut self, max: usize) -> Result<Batch, LogError> {
+        self.read_all(max).map(|(batch, _)| batch)
+    }
+
+    /// Reads the next records. Returns also whether the journal had nothing more.
+    fn read_all(&mut self, max: usize) -> Result<(Batch, bool), LogError> {
         let mut records = Vec::new();
         let state = self.journal.state();
         state.read(self.next, max, &mut records);
         let next = records.last().map_or(self.next, |last| last.last().next());
+        let is_all = state.tail() < next && state.end().is_none();
         let end = match state.end() {
             Some(Err(error)) if records.is_empty() => return Err(error.clone()),
             Some(Ok(end)) if state.tail() < next => Some(end.clone()),
@@ -140,7 +152,21 @@ impl JournalReader {
         };
         drop(state);
         self.next = next;
-        Ok(Batch { records, end })
+        Ok((Batch { records, end }, is_all))
+    }
+
+    /// Reads what is new; an empty batch, without the lock, if nothing is.
+    fn read_news(&mut self, max: usize) -> Result<Batch, LogError> {
+        if !self.waiter.has_news.load(Ordering::Acquire) {
+            return Ok(Batch::default());
+        }
+        // Before the lock is released: what is appended after the read sets it again.
+        self.waiter.has_news.store(false, Ordering::Release);
+        let read = self.read_all(max);
+        if !matches!(read, Ok((_, true))) {
+            self.waiter.has_news.store(true, Ordering::Release);
+        }
+        read.map(|(batch, _)| batch)
     }
 
     /// Reads the next records, up to about `max` bytes, as soon as there are any, or the end of the stream.
@@ -180,13 +206,13 @@ impl JournalReader {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Batch, LogError>> {
-        let batch = self.read(max)?;
+        let batch = self.read_news(max)?;
         if !batch.is_empty() {
             return Poll::Ready(Ok(batch));
         }
-        self.waker.register(cx.waker());
+        self.waiter.waker.register(cx.waker());
         // Something may have been appended before the waker was registered.
-        let batch = self.read(max)?;
+        let batch = self.read_news(max)?;
         if batch.is_empty() {
             Poll::Pending
         } else {
@@ -220,7 +246,7 @@ impl Stream for JournalReader {
 
 impl Drop for JournalReader {
     fn drop(&mut self) {
-        self.journal.state().remove_reader(&self.waker);
+        self.journal.state().remove_reader(&self.waiter);
     }
 }
 

@@ -1,6 +1,12 @@
 //! What the lock of a journal protects: its records, its end and its waiting readers.
 
-use std::{sync::Arc, task::Waker};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Waker,
+};
 
 use futures::task::AtomicWaker;
 
@@ -11,6 +17,14 @@ const MERGED_BYTES: usize = 16 * 1024;
 
 /// And when there are this many, so that a delta never costs more than the header of a record for long.
 const MAX_SMALL: usize = 64;
+
+/// A reader that may wait.
+pub(super) struct Waiter {
+    pub(super) waker: AtomicWaker,
+    /// Whether the journal may have something that the reader has not read. A reader that has read everything finds that out
+    /// without the lock. It is set after a change and before the waker is taken, and cleared before the reader takes the lock.
+    pub(super) has_news: AtomicBool,
+}
 
 #[derive(Default)]
 pub(super) struct State {
@@ -25,7 +39,7 @@ pub(super) struct State {
     /// The first number of the event whose last part is missing.
     open_split: Option<Seq>,
     end: Option<Result<StreamEnd, LogError>>,
-    readers: Vec<Arc<AtomicWaker>>,
+    readers: Vec<Arc<Waiter>>,
 }
 
 impl State {
@@ -200,12 +214,12 @@ impl State {
         );
     }
 
-    pub(super) fn add_reader(&mut self, waker: Arc<AtomicWaker>) {
-        self.readers.push(waker);
+    pub(super) fn add_reader(&mut self, reader: Arc<Waiter>) {
+        self.readers.push(reader);
     }
 
-    pub(super) fn remove_reader(&mut self, waker: &Arc<AtomicWaker>) {
-        self.readers.retain(|other| !Arc::ptr_eq(other, waker));
+    pub(super) fn remove_reader(&mut self, reader: &Arc<Waiter>) {
+        self.readers.retain(|other| !Arc::ptr_eq(other, reader));
     }
 
     #[cfg(test)]
@@ -213,11 +227,12 @@ impl State {
         self.readers.len()
     }
 
-    /// The wakers of the readers that wait.
-    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
-        self.readers
-            .iter()
-            .filter_map(|waker| waker.take())
-            .collect()
+    /// Tells the readers that something has changed. Returns the wakers of those that wait.
+    pub(super) fn notify(&mut self) -> Vec<Waker> {
+        let notify = |reader: &Arc<Waiter>| {
+            reader.has_news.store(true, Ordering::Release);
+            reader.waker.take()
+        };
+        self.readers.iter().filter_map(notify).collect()
     }
 }

@@ -120,7 +120,7 @@ fn every_waiting_reader_is_woken_by_an_append_and_by_the_end() {
     journal.seal(StreamEnd::new(End::Finished));
     assert_eq!(wakes.0.load(Ordering::Relaxed), 128);
     drop(readers);
-    assert!(journal.state().take_wakers().is_empty());
+    assert!(journal.state().notify().is_empty());
 }
 
 #[test]

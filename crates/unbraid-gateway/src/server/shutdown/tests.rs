@@ -6,7 +6,7 @@ use hyper::Version;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::server::activity::ActiveRequest;
+use crate::server::{activity::ActiveRequest, kill};
 
 const MOMENT: Duration = Duration::from_millis(100);
 
@@ -34,11 +34,12 @@ impl Drained {
     /// Serves a connection until it is closed. Returns how long that took.
     async fn serve(&self, is_http2: bool, connection: impl Future<Output = ()>) -> Duration {
         let (_drain, drained) = watch::channel(true);
-        let shutdown = Shutdown::new(is_http2, Arc::clone(&self.activity), drained);
-        let announce = |_: Pin<&mut _>| {
+        let shutdown = Shutdown::new(is_http2, Arc::clone(&self.activity));
+        let announce = |_: &mut _| {
             self.announced.set(self.started.elapsed()).unwrap();
         };
-        drive(Box::pin(connection), announce, shutdown).await;
+        let connection = Box::pin(connection);
+        kill::with_switch(|off| Served::new(connection, announce, shutdown, off, drained)).await;
         self.started.elapsed()
     }
 
