@@ -6,7 +6,6 @@ mod state;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Waker,
 };
 
 pub use reader::{Batch, JournalReader};
@@ -101,7 +100,7 @@ impl Journal {
         let added = state.bytes() - before;
         let wakers = state.notify();
         drop(state);
-        wake(wakers);
+        wakers.wake();
         Ok((appended, added))
     }
 
@@ -130,7 +129,7 @@ impl Journal {
         let is_first = state.close(end);
         let wakers = state.notify();
         drop(state);
-        wake(wakers);
+        wakers.wake();
         is_first
     }
 
@@ -203,13 +202,6 @@ impl Journal {
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic under the lock leaves a state in which every record is complete.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Wakes readers after the lock was released, because wakers are foreign code.
-fn wake(wakers: Vec<Waker>) {
-    for waker in wakers {
-        waker.wake();
     }
 }
 

@@ -5,6 +5,9 @@ use std::io::Write;
 use memchr::memchr2;
 use unbraid_log::Seq;
 
+/// How soon a client connects again, in milliseconds.
+const RETRY: &[u8] = b"retry: 1000\n";
+
 /// The events of one write.
 ///
 /// A blank line follows only `data`, and `retry` is part of the first event, before its id: openai-python fails on any
@@ -50,11 +53,15 @@ impl Frame {
     }
 
     fn head(&mut self, id: Option<Seq>, name: Option<&str>, data: usize) {
-        // One allocation for most frames, which are one event.
-        const HEAD: usize = 64;
-        self.bytes.reserve(HEAD + data);
+        // One allocation for most frames, which are one event of one line: bytes without a spare part need no second one.
+        let digits = |id: Seq| id.0.checked_ilog10().unwrap_or(0) as usize + 1;
+        let first = if self.is_first { RETRY.len() } else { 0 };
+        let id_line = id.map_or(0, |id| "id: \n".len() + digits(id));
+        let name_line = name.map_or(0, |name| "event: \n".len() + name.len());
+        let data_line = "data: \n\n".len() + data;
+        self.bytes.reserve(first + id_line + name_line + data_line);
         if std::mem::take(&mut self.is_first) {
-            self.bytes.extend_from_slice(b"retry: 1000\n");
+            self.bytes.extend_from_slice(RETRY);
         }
         if let Some(id) = id {
             // A vector takes everything.
@@ -103,6 +110,16 @@ mod tests {
     use unbraid_log::Seq;
 
     use super::Frame;
+
+    #[test]
+    fn the_bytes_of_one_event_have_no_spare_part() {
+        for (is_first, id, name) in [(true, 9, None), (false, 10, Some("delta"))] {
+            let mut frame = Frame::new(is_first);
+            frame.event(Seq(id), name, b"{}");
+            let bytes = frame.into_bytes();
+            assert_eq!(bytes.capacity(), bytes.len());
+        }
+    }
 
     #[track_caller]
     fn check(write: impl FnOnce(&mut Frame), expected: &str) {

@@ -228,11 +228,35 @@ impl State {
     }
 
     /// Tells the readers that something has changed. Returns the wakers of those that wait.
-    pub(super) fn notify(&mut self) -> Vec<Waker> {
+    pub(super) fn notify(&mut self) -> Wakers {
         let notify = |reader: &Arc<Waiter>| {
             reader.has_news.store(true, Ordering::Release);
             reader.waker.take()
         };
-        self.readers.iter().filter_map(notify).collect()
+        let mut wakers = self.readers.iter().filter_map(notify);
+        Wakers {
+            first: wakers.next(),
+            others: wakers.collect(),
+        }
+    }
+}
+
+/// The wakers of the readers that wait: mostly one, which needs no memory.
+pub(super) struct Wakers {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Wakers {
+    /// Wakes the readers, after the lock was released, because wakers are foreign code.
+    pub(super) fn wake(self) {
+        for waker in self.first.into_iter().chain(self.others) {
+            waker.wake();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
     }
 }
