@@ -4,8 +4,11 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
     task::{Context, Poll, Wake, Waker},
+    thread,
+    time::Duration,
 };
 
 use futures::{FutureExt, StreamExt};
@@ -121,6 +124,39 @@ fn every_waiting_reader_is_woken_by_an_append_and_by_the_end() {
     assert_eq!(wakes.0.load(Ordering::Relaxed), 128);
     drop(readers);
     assert!(journal.state().notify().is_empty());
+}
+
+/// A reader that has read everything looks for news without the lock: it must not miss any.
+#[test]
+fn a_reader_in_another_thread_misses_nothing() {
+    const EVENTS: u64 = 20_000;
+    let journal = Journal::new();
+    let mut reader = journal.reader(Seq::START);
+    let (done, all_read) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let read = runtime.block_on(async {
+            loop {
+                let batch = reader.next_batch(100).await.unwrap();
+                if batch.end.is_some() {
+                    return reader.next_seq();
+                }
+            }
+        });
+        done.send(read).unwrap();
+    });
+    for seq in 1..=EVENTS {
+        journal.append(&record(seq, &["a"])).unwrap();
+        if seq % 64 == 0 {
+            // Lets the reader catch up, and wait.
+            thread::yield_now();
+        }
+    }
+    journal.seal(StreamEnd::new(End::Finished));
+    let read = all_read.recv_timeout(Duration::from_secs(60));
+    assert_eq!(read, Ok(Seq(EVENTS + 1)));
 }
 
 #[test]
