@@ -9,7 +9,8 @@ mod stop;
 use std::{fmt, time::Duration};
 
 use axum::http::{
-    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header::AUTHORIZATION,
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
+    header::{AUTHORIZATION, CONTENT_LENGTH},
 };
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
@@ -205,6 +206,8 @@ impl Upstream {
     /// The base URL with a path appended to its own, and its query kept.
     fn url(&self, path: &str, query: Option<&str>) -> Url {
         let mut url = self.base.clone();
+        // A URL takes a backslash for a slash, which would make another path of it.
+        let path = path.replace('\\', "%5C");
         let joined = format!("{}/{path}", self.base.path().trim_end_matches('/'));
         url.set_path(&joined);
         if let Some(query) = query {
@@ -236,6 +239,12 @@ impl Answer {
     /// Whether its connection takes the next request, and several at once. A server announces its end.
     pub(crate) fn is_multiplexed(&self) -> bool {
         self.response.version() >= Version::HTTP_2
+    }
+
+    /// The declared length of the body as it was sent.
+    pub(crate) fn content_length(&self) -> Option<HeaderValue> {
+        let length = self.response.headers().get(CONTENT_LENGTH);
+        length.map(headers::detached)
     }
 
     /// The body as it was sent, compressed if the upstream compressed it. It fails if it is silent for too long, and at the end of

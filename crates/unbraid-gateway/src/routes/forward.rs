@@ -3,7 +3,7 @@
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, Method, Response, request::Parts},
+    http::{HeaderMap, Method, Response, header::CONTENT_LENGTH, request::Parts},
 };
 use bytes::Bytes;
 use futures::StreamExt;
@@ -79,7 +79,11 @@ pub(super) fn pass(answer: upstream::Answer) -> Response<Body> {
 
 /// The same, and keeps a value until the body has ended.
 pub(super) fn pass_holding<T: Send + 'static>(answer: upstream::Answer, held: T) -> Response<Body> {
-    let (status, headers) = (answer.status, answer.headers.clone());
+    let (status, mut headers) = (answer.status, answer.headers.clone());
+    // So that a client of HTTP/1.0 sees that a body was cut, too.
+    if let Some(length) = answer.content_length() {
+        headers.insert(CONTENT_LENGTH, length);
+    }
     let body = answer.into_raw().map(move |read| {
         let _held = &held;
         read

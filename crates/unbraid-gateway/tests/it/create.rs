@@ -5,8 +5,8 @@ mod live;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Json, Reader, Seen, Step, TestGateway, Upstream, chunk, eventually, finish, json_body, request,
-    send, sse, start, start_with, stream_of,
+    Json, Reader, Seen, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse,
+    start, start_with, stream_of,
 };
 
 fn two_choices() -> Vec<Step> {
@@ -397,59 +397,6 @@ async fn get_and_delete_never_start_a_generation() {
         assert_eq!(response.headers()["allow"], "POST");
     }
     assert_eq!(upstream.seen().len(), 0);
-}
-
-#[tokio::test]
-async fn models_are_passed_through_and_other_paths_only_if_configured() {
-    let upstream = Upstream::steps(json_body(200, r#"{"data":[]}"#)).await;
-    let gateway = start(&upstream).await;
-    for path in ["/v1/models", "/v1/models/org/name?x=1"] {
-        assert_eq!(
-            send(gateway.get(path)).await.text().await.unwrap(),
-            r#"{"data":[]}"#
-        );
-    }
-    assert_eq!(upstream.seen()[1].target, "/v1/models/org/name?x=1");
-    assert_eq!(
-        send(gateway.post_to("/v1/embeddings", "{}")).await.status(),
-        404
-    );
-    let delete = |gateway: &TestGateway| {
-        let method = reqwest::Method::DELETE;
-        send(gateway.method(method, "/v1/models/ft:x"))
-    };
-    assert_eq!(delete(&gateway).await.status(), 405);
-    let gateway = start_with(&upstream, |builder| builder.pass_through(true)).await;
-    assert_eq!(
-        send(gateway.post_to("/v1/embeddings", "{ }"))
-            .await
-            .status(),
-        200
-    );
-    let seen = upstream.seen().pop().unwrap();
-    assert_eq!(
-        (seen.target.as_str(), seen.body.as_slice()),
-        ("/v1/embeddings", &b"{ }"[..])
-    );
-    assert_eq!(delete(&gateway).await.status(), 200);
-    let seen = upstream.seen().pop().unwrap();
-    assert_eq!(
-        (&*seen.method, &*seen.target),
-        ("DELETE", "/v1/models/ft:x")
-    );
-    for path in ["/v1/streamsx", "/v1/streams-x/y"] {
-        assert_eq!(send(gateway.get(path)).await.status(), 200, "{path}");
-        assert_eq!(upstream.seen().pop().unwrap().target, path);
-    }
-    for path in [
-        "/v2/x",
-        "/x",
-        "/v1/streams",
-        "/v1/streams/",
-        "/v1/streams/x/y",
-    ] {
-        assert_eq!(send(gateway.get(path)).await.status(), 404, "{path}");
-    }
 }
 
 #[tokio::test]

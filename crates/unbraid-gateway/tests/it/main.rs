@@ -17,6 +17,7 @@ mod mounted;
 mod not_streamed;
 mod openapi;
 mod operations;
+mod pass_through;
 mod properties;
 mod read;
 mod reports;
