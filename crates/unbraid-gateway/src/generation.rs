@@ -54,32 +54,34 @@ use crate::{
 };
 
 /// A generation. It is boxed, because ractor moves an actor's arguments through several futures.
+// What a delta needs comes first: see docs/design/020.
+#[repr(C)]
 pub(crate) struct Generation {
+    command_gate: WakeGate,
     start: Option<Start>,
     parts: Vec<Part>,
-    singles: Option<Singles>,
-    /// Whether the choices come from several bodies.
-    is_fan_out: bool,
-    expected: u32,
-    /// Choices that are cancelled before the answer has begun.
-    dropped: Arc<DroppedChoices>,
-    max_choices: u32,
-    max_bytes: u64,
-    wants_usage: bool,
-    identity: Identity,
-    keeper: Keeper,
-    commands: mpsc::UnboundedReceiver<Command>,
-    command_gate: WakeGate,
-    registration: Registration,
-    clock: Clock,
-    /// Choices that were cancelled before they appeared.
-    cancelled_unseen: BTreeSet<ChoiceIndex>,
-    /// Results of commands that are reported once the log has them.
-    replies: Vec<(oneshot::Sender<Cancelled>, Cancelled)>,
-    on_refused: Option<BoxFuture<'static, ()>>,
-    refused: Option<RefusedError>,
     /// The end, if it does not follow from the bodies.
     end: Option<End>,
+    keeper: Keeper,
+    registration: Registration,
+    /// Results of commands that are reported once the log has them.
+    replies: Vec<(oneshot::Sender<Cancelled>, Cancelled)>,
+    singles: Option<Singles>,
+    max_bytes: u64,
+    clock: Clock,
+    identity: Identity,
+    commands: mpsc::UnboundedReceiver<Command>,
+    /// Whether the choices come from several bodies.
+    is_fan_out: bool,
+    wants_usage: bool,
+    expected: u32,
+    max_choices: u32,
+    /// Choices that are cancelled before the answer has begun.
+    dropped: Arc<DroppedChoices>,
+    /// Choices that were cancelled before they appeared.
+    cancelled_unseen: BTreeSet<ChoiceIndex>,
+    on_refused: Option<BoxFuture<'static, ()>>,
+    refused: Option<RefusedError>,
     metrics: Metrics,
 }
 

@@ -42,24 +42,26 @@ pub(crate) struct ReaderArgs {
 }
 
 /// The body of one response. Dropping it disconnects the reader.
+// What a delta needs comes first: see docs/design/020.
+#[repr(C)]
 pub(crate) struct ReaderBody {
-    view: ViewReader,
-    permit: ReaderPermit,
-    kind: ViewKind,
-    metrics: Metrics,
-    ping: Option<Duration>,
-    last_write: Instant,
-    closes_at: Option<Instant>,
-    /// Ready when the gateway drains; `None` for the body of a POST, which continues.
-    drain: Option<(WakeGate, Pin<Box<WaitForCancellationFutureOwned>>)>,
-    timer: Timer,
-    progress: Progress,
-    /// Why the view closes before its end.
-    closed: Option<DisconnectReason>,
     is_over: bool,
     /// Whether nothing was written. A view that is opened during a drain has one frame of what is ready: over HTTP/2 its client
     /// may resume at this gateway again, and would else get nowhere.
     is_new: bool,
+    /// Why the view closes before its end.
+    closed: Option<DisconnectReason>,
+    kind: ViewKind,
+    closes_at: Option<Instant>,
+    /// Ready when the gateway drains; `None` for the body of a POST, which continues.
+    drain: Option<(WakeGate, Pin<Box<WaitForCancellationFutureOwned>>)>,
+    permit: ReaderPermit,
+    metrics: Metrics,
+    last_write: Instant,
+    progress: Progress,
+    view: ViewReader,
+    ping: Option<Duration>,
+    timer: Timer,
     /// The generation that is read ends with the gateway.
     _gateway: Gateway,
 }

@@ -27,20 +27,22 @@ use crate::{End, Event, RecordBuilder};
 const MAX_EVENT_BYTES: usize = unbraid_core::limits::MAX_EVENT_BYTES;
 
 /// One upstream body.
+// What a delta needs comes first: see docs/design/020.
+#[repr(C)]
 pub struct Tracker<C> {
     /// How its events are written.
     pub role: Role,
-    chunks: PhantomData<fn() -> C>,
-    framer: Framer,
-    decoder: Decoder,
-    router: Router,
-    routed: Routed,
+    is_done: bool,
+    part_name: PartName,
     /// Choices that were cancelled and whose deltas still arrive.
     discarded: Vec<ChoiceIndex>,
     /// The last events, if they have nothing but usage and it is not known whether the body has all choices.
     held: Held,
-    part_name: PartName,
-    is_done: bool,
+    routed: Routed,
+    framer: Framer,
+    decoder: Decoder,
+    router: Router,
+    chunks: PhantomData<fn() -> C>,
 }
 
 impl<C: ChunkText> Tracker<C> {
@@ -307,6 +309,12 @@ impl<C: ChunkText> Tracker<C> {
         }
         self.write_ends(identity, log);
         true
+    }
+
+    /// Whether a choice of the body was cancelled.
+    #[must_use]
+    pub fn has_cancelled(&self) -> bool {
+        !self.discarded.is_empty()
     }
 
     /// Opens the choice of a single body that failed before its first event.

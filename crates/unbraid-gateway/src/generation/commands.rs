@@ -185,9 +185,12 @@ impl Generation {
 
     /// Closes the upstream if a choice was cancelled and no choice is open any more.
     pub(super) fn close_if_cancelled(&mut self) -> bool {
-        let any_cancelled = self
-            .choices()
-            .any(|choice| choice.end == Some(End::Cancelled));
+        // Asked for each read: most generations have no choice that was cancelled.
+        let may_be_cancelled = self.parts.iter().any(|part| part.tracker.has_cancelled());
+        let any_cancelled = may_be_cancelled
+            && self
+                .choices()
+                .any(|choice| choice.end == Some(End::Cancelled));
         let closes = any_cancelled && self.end.is_none() && self.open_choices().is_empty();
         if closes && !self.has_read_all() {
             self.end_as(self.merged_end());

@@ -32,27 +32,29 @@ const MAX_EMPTY_BATCHES: usize = 16;
 const MAX_SHARED_BYTES: usize = 4 * 1024;
 
 /// The events of one view, from its start. Dropping it frees its place among the stream's readers.
+// What a delta needs comes first: see docs/design/020.
+#[repr(C)]
 pub(crate) struct ViewReader {
-    view: Arc<StreamView>,
-    target: Target,
-    frames: Arc<SharedFrame>,
-    reader: JournalReader,
+    /// The rest of a frame that is too long for one write.
+    rest: Bytes,
+    has_ended: bool,
+    is_first: bool,
+    /// Finds the last event of a choice whose end is not in the log. Every other event was returned.
+    ends: Option<BoxFuture<'static, ()>>,
     /// What was read and not shown yet, and the number at which it continues.
     batch: Batch,
+    reader: JournalReader,
     next: Seq,
     /// Events up to this number are not shown.
     after: Seq,
     last_id: Seq,
-    /// The rest of a frame that is too long for one write.
-    rest: Bytes,
-    is_first: bool,
-    /// Finds the last event of a choice whose end is not in the log. Every other event was returned.
-    ends: Option<BoxFuture<'static, ()>>,
-    has_ended: bool,
-    /// The parts of an event whose last part has not been read.
-    parts: Vec<u8>,
+    target: Target,
     /// The number of the upstream's error event.
     error: Option<Seq>,
+    /// The parts of an event whose last part has not been read.
+    parts: Vec<u8>,
+    view: Arc<StreamView>,
+    frames: Arc<SharedFrame>,
     calls: CallNumbers,
 }
 
@@ -168,7 +170,8 @@ impl ViewReader {
     /// The next frame of a batch. What exceeds the frame is kept for the next one.
     fn frame(&mut self, batch: Batch) -> Bytes {
         let (from, to) = (self.next, self.reader.next_seq());
-        let has_siblings = Arc::strong_count(&self.frames) > 1;
+        // The reader knows whether it is alone. The count lies elsewhere.
+        let has_siblings = !self.reader.is_alone() && Arc::strong_count(&self.frames) > 1;
         let is_shareable = has_siblings && self.has_no_state(from) && batch.end.is_none();
         if is_shareable && let Some(shared) = self.frames.get(from, to) {
             self.last_id = shared.last_id;

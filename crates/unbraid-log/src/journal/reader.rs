@@ -81,9 +81,11 @@ impl Batch {
 /// # }).unwrap();
 /// ```
 pub struct JournalReader {
+    waiter: Arc<Waiter>,
     journal: Journal,
     next: Seq,
-    waiter: Arc<Waiter>,
+    /// Whether the journal had no other reader when it was last read.
+    is_alone: bool,
     /// As a stream: whether it has yielded its first record, and its last item.
     has_begun: bool,
     has_ended: bool,
@@ -103,6 +105,7 @@ impl JournalReader {
             journal,
             next,
             waiter,
+            is_alone: false,
             has_begun: false,
             has_ended: false,
         }
@@ -128,6 +131,27 @@ impl JournalReader {
         &self.journal
     }
 
+    /// Whether the journal had no other reader when this one last read it, so that nobody needs the same bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use unbraid_log::{Journal, Seq};
+    ///
+    /// let journal = Journal::new();
+    /// let mut reader = journal.reader(Seq::START);
+    /// reader.read(1024)?;
+    /// assert!(reader.is_alone());
+    /// let _other = journal.reader(Seq::START);
+    /// reader.read(1024)?;
+    /// assert!(!reader.is_alone());
+    /// # Ok::<(), unbraid_log::LogError>(())
+    /// ```
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// Reads the next records without waiting, up to about `max` bytes; an empty batch if there is nothing new. One
     /// record is read whatever its length is.
     ///
@@ -145,6 +169,7 @@ impl JournalReader {
         state.read(self.next, max, &mut records);
         let next = records.last().map_or(self.next, |last| last.last().next());
         let is_all = state.tail() < next && state.end().is_none();
+        let is_alone = state.reader_count() == 1;
         let end = match state.end() {
             Some(Err(error)) if records.is_empty() => return Err(error.clone()),
             Some(Ok(end)) if state.tail() < next => Some(end.clone()),
@@ -152,6 +177,7 @@ impl JournalReader {
         };
         drop(state);
         self.next = next;
+        self.is_alone = is_alone;
         Ok((Batch { records, end }, is_all))
     }
 

@@ -222,7 +222,6 @@ impl State {
         self.readers.retain(|other| !Arc::ptr_eq(other, reader));
     }
 
-    #[cfg(test)]
     pub(super) fn reader_count(&self) -> usize {
         self.readers.len()
     }
