@@ -1,15 +1,10 @@
 //! The actors: one supervisor for each gateway, and one generation actor for each generation.
 
-use std::{
-    future::Future,
-    panic::AssertUnwindSafe,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use ractor::{ActorCell, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::Generation;
@@ -99,27 +94,10 @@ impl GenerationActor {
         // The owner of the log belongs to a task that the handler's frame owns: ractor mails a dead actor's state to its
         // supervisor. In the handler itself, each delta would pass through what ractor polls for its signals.
         if let Some(generation) = generation.take() {
-            OwnedTask(tokio::spawn(run(generation))).await;
+            let _panics_are_caught = AbortOnDropHandle::new(tokio::spawn(run(generation))).await;
         }
         stop_self(&me);
         Ok(())
-    }
-}
-
-/// A task that is aborted if its owner is dropped.
-struct OwnedTask(JoinHandle<()>);
-
-impl Future for OwnedTask {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(cx).map(drop)
-    }
-}
-
-impl Drop for OwnedTask {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

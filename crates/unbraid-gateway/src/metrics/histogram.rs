@@ -26,7 +26,7 @@ struct Inner {
     observed: Striped<Observed>,
 }
 
-/// What one thread has observed. The sum is in the same line as the counts of the short durations, which are the usual ones.
+/// What one thread has observed. The sum is in the same line as the counts of the first seven buckets, which are the usual ones.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Observed {
@@ -39,8 +39,9 @@ const MAX_BUCKETS: usize = 24;
 impl DurationHistogram {
     /// A histogram with `len` buckets, each of which reaches `factor` times as far as the one before, and one for the rest.
     pub(super) fn new(first: Duration, factor: u32, len: usize) -> Self {
+        debug_assert!(len < MAX_BUCKETS, "buckets without a count");
         let next = |bound: &Duration| Some(bound.saturating_mul(factor));
-        let bounds = std::iter::successors(Some(first), next).take(len.min(MAX_BUCKETS - 1));
+        let bounds = std::iter::successors(Some(first), next).take(len);
         let bounds = bounds.map(nanos).chain([u64::MAX]);
         Self(Arc::new(Inner {
             bounds: bounds.collect(),
@@ -83,9 +84,9 @@ impl EncodeMetric for DurationHistogram {
             .collect();
         // Not a counter of its own: it must equal the sum of these buckets, whatever is observed meanwhile.
         let count = buckets.iter().map(|(_, count)| count).sum();
-        let nanos: u64 = threads()
-            .map(|observed| observed.sum_nanos.load(Relaxed))
-            .sum();
+        let nanos = threads().map(|observed| observed.sum_nanos.load(Relaxed));
+        // As an addition to an atomic, it wraps.
+        let nanos = nanos.fold(0, u64::wrapping_add);
         let sum = nanos as f64 / 1e9;
         encoder.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
     }
@@ -102,11 +103,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_sum_that_is_too_large_wraps() {
+        let histogram = DurationHistogram::new(Duration::from_millis(10), 2, 3);
+        histogram.observe(Duration::MAX);
+        std::thread::scope(|scope| {
+            scope.spawn(|| histogram.observe(Duration::MAX));
+        });
+        let mut registry = Registry::default();
+        registry.register("x_seconds", "X", histogram);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        assert!(text.contains("x_seconds_count 2\n"), "{text}");
+    }
+
+    #[test]
     fn a_duration_counts_in_every_bucket_that_reaches_it() {
         let histogram = DurationHistogram::new(Duration::from_millis(10), 2, 3);
-        for millis in [1, 10, 11, 40, 41, 5000] {
-            histogram.observe(Duration::from_millis(millis));
-        }
+        let observe = |millis: &[u64]| {
+            for millis in millis {
+                histogram.observe(Duration::from_millis(*millis));
+            }
+        };
+        observe(&[1, 10, 11]);
+        // Each thread has counts of its own.
+        std::thread::scope(|scope| {
+            scope.spawn(|| observe(&[40, 41, 5000]));
+        });
         let mut registry = Registry::default();
         registry.register("x_seconds", "X", histogram);
         let mut text = String::new();

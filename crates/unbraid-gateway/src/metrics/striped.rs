@@ -1,5 +1,6 @@
 //! Counts that every delta changes. Each thread has its own stripe: threads that wrote to one cache line would take it from each
-//! other for each delta.
+//! other for each delta. The numbers of the stripes are those of the process and are not given back, so threads that came and went
+//! may let two others share one, which costs time and no count.
 
 use std::{
     fmt,
@@ -40,7 +41,7 @@ impl<T> Striped<T> {
 
     /// The value of this thread.
     pub(super) fn own(&self) -> &T {
-        // A thread that is ending has no number any more.
+        // On some platforms, a thread that is ending has no number any more.
         let stripe = STRIPE.try_with(|stripe| *stripe).unwrap_or_default();
         let [first, ..] = &self.0;
         &self.0.get(stripe).unwrap_or(first).0

@@ -83,7 +83,6 @@ impl Connection {
         let Some(connection) = opened.await else {
             return;
         };
-        // A connection that is switched off or fails has nobody left to report it to.
         connection.await;
     }
 
@@ -135,29 +134,23 @@ impl Connection {
         });
         Some(if is_http2 {
             let connection = Box::pin(http2().serve_connection(TokioIo::new(io), service));
-            with_switch(|off| {
-                Served::new(
-                    connection,
-                    |connection| connection.as_mut().graceful_shutdown(),
-                    shutdown,
-                    off,
-                    drained,
-                )
-            })
-            .boxed()
+            let served = Served::new(
+                connection,
+                |connection| connection.as_mut().graceful_shutdown(),
+                shutdown,
+                drained,
+            );
+            with_switch(served).boxed()
         } else {
             let io = TokioIo::new(BareErrors::new(io));
             let connection = http1().serve_connection(io, service);
-            with_switch(|off| {
-                Served::new(
-                    connection,
-                    |connection| Pin::new(connection).graceful_shutdown(),
-                    shutdown,
-                    off,
-                    drained,
-                )
-            })
-            .boxed()
+            let served = Served::new(
+                connection,
+                |connection| Pin::new(connection).graceful_shutdown(),
+                shutdown,
+                drained,
+            );
+            with_switch(served).boxed()
         })
     }
 }

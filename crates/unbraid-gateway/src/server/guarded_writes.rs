@@ -157,7 +157,7 @@ mod tests {
     async fn a_write_that_stalls_switches_its_connection_off() {
         let (socket, peer) = duplex(1);
         let mut socket = GuardedWrites::new(socket, STALL, Arc::default());
-        let stalled = kill::with_switch(|_off| async {
+        let stalled = kill::with_switch(async {
             let error = socket.write_all(b"long").await.unwrap_err();
             (error.kind(), kill::current().unwrap().is_cancelled())
         });

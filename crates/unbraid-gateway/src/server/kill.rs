@@ -16,30 +16,22 @@ tokio::task_local! {
     static KILL: CancellationToken;
 }
 
-/// The switch of the connection or HTTP/2 stream that runs this task; `None` in a server that is not ours.
+/// The switch of the connection or HTTP/2 stream that runs this task; `None` in a server that is not ours, and before a connection
+/// has sent its first bytes.
 pub(crate) fn current() -> Option<CancellationToken> {
     KILL.try_with(CancellationToken::clone).ok()
 }
 
-/// Ends the connection that runs this task, and its HTTP/2 streams.
+/// Ends the HTTP/2 streams of the connection that runs this task, and tells its bodies that their reader was slow.
 pub(super) fn switch_off() {
     if let Some(switch) = current() {
         switch.cancel();
     }
 }
 
-/// Ready when the switch of a connection or stream is off.
-pub(super) type SwitchedOff = Pin<Box<WaitForCancellationFutureOwned>>;
-
-/// Runs a connection with a switch, which also ends its streams. Its future waits for the switch itself.
-///
-/// Not an async function, which would hold the future several times.
-pub(super) fn with_switch<F: Future>(
-    connection: impl FnOnce(SwitchedOff) -> F,
-) -> impl Future<Output = F::Output> {
-    let token = CancellationToken::new();
-    let switched_off = Box::pin(token.clone().cancelled_owned());
-    KILL.scope(token, connection(switched_off))
+/// Runs a connection with a switch, which ends its streams. The connection itself ends with the write that has turned it off.
+pub(super) fn with_switch<F: Future>(connection: F) -> impl Future<Output = F::Output> {
+    KILL.scope(CancellationToken::new(), connection)
 }
 
 /// Runs a stream with a switch that ends it.
@@ -57,7 +49,7 @@ fn stream_with_token<F: Future + Unpin>(
 
 struct Switched<F> {
     future: F,
-    switched_off: SwitchedOff,
+    switched_off: Pin<Box<WaitForCancellationFutureOwned>>,
     gate: WakeGate,
 }
 

@@ -11,7 +11,7 @@ use std::{
 use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::watch;
 
-use super::{activity::Activity, guarded_io::Deadline, kill::SwitchedOff};
+use super::{activity::Activity, guarded_io::Deadline};
 use crate::{
     limits::{CLOSE_GRACE, GOAWAY_DELAY, GOAWAY_TIMEOUT, LAST_WRITES},
     sync::wake_gate::WakeGate,
@@ -19,26 +19,15 @@ use crate::{
 
 /// Serves a connection to its end. Once the gateway drains, that is the end of the current requests.
 ///
-/// Every delta passes through it, and what it points to has left the caches by then: so it contains the connection, and waits
-/// for both of its signals with one gate.
+/// Every delta passes through it, and what it points to has left the caches by then. So it contains the connection of HTTP/1.1,
+/// which has one stream; that of HTTP/2 is larger, and lies in a box.
 pub(super) struct Served<C, F> {
     connection: C,
     shut_down: F,
     shutdown: Shutdown,
-    signals: Signals,
-    gate: WakeGate,
-}
-
-/// What ends a connection from outside.
-struct Signals {
-    switched_off: SwitchedOff,
-    /// `None` once the gateway drains.
+    /// Ready when the gateway drains; `None` once it does.
     drained: Option<BoxFuture<'static, ()>>,
-}
-
-enum Signal {
-    SwitchedOff,
-    Drained,
+    gate: WakeGate,
 }
 
 impl<C, F> Served<C, F>
@@ -50,7 +39,6 @@ where
         connection: C,
         shut_down: F,
         shutdown: Shutdown,
-        switched_off: SwitchedOff,
         mut drained: watch::Receiver<bool>,
     ) -> Self {
         let drained = async move {
@@ -61,12 +49,18 @@ where
             connection,
             shut_down,
             shutdown,
-            signals: Signals {
-                switched_off,
-                drained: Some(drained.boxed()),
-            },
+            drained: Some(drained.boxed()),
             gate: WakeGate::default(),
         }
+    }
+
+    fn poll_drained(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(drained) = &mut self.drained {
+            ready!(self.gate.poll(cx, |cx| drained.as_mut().poll(cx)));
+            self.drained = None;
+            self.shutdown.activity.begin_drain();
+        }
+        Poll::Ready(())
     }
 }
 
@@ -80,39 +74,17 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         loop {
+            // A connection that fails has nobody left to report it to.
             if Pin::new(&mut this.connection).poll(cx).is_ready() {
                 return Poll::Ready(());
             }
-            match this.gate.poll(cx, |cx| this.signals.poll(cx)) {
-                Poll::Ready(Signal::SwitchedOff) => return Poll::Ready(()),
-                Poll::Ready(Signal::Drained) => {
-                    this.shutdown.activity.begin_drain();
-                    // The other signal is waited for from now on.
-                    continue;
-                }
-                Poll::Pending if this.signals.drained.is_some() => return Poll::Pending,
-                Poll::Pending => {}
-            }
+            ready!(this.poll_drained(cx));
             if this.shutdown.is_announced {
                 return this.shutdown.poll_close(cx);
             }
             ready!(this.shutdown.poll_announce(cx));
             (this.shut_down)(&mut this.connection);
         }
-    }
-}
-
-impl Signals {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Signal> {
-        if self.switched_off.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Signal::SwitchedOff);
-        }
-        if let Some(drained) = &mut self.drained {
-            ready!(drained.as_mut().poll(cx));
-            self.drained = None;
-            return Poll::Ready(Signal::Drained);
-        }
-        Poll::Pending
     }
 }
 

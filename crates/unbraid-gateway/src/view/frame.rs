@@ -59,7 +59,11 @@ impl Frame {
         let id_line = id.map_or(0, |id| "id: \n".len() + digits(id));
         let name_line = name.map_or(0, |name| "event: \n".len() + name.len());
         let data_line = "data: \n\n".len() + data;
-        self.bytes.reserve(first + id_line + name_line + data_line);
+        let length = first + id_line + name_line + data_line;
+        match self.bytes.is_empty() {
+            true => self.bytes.reserve_exact(length),
+            false => self.bytes.reserve(length),
+        }
         if std::mem::take(&mut self.is_first) {
             self.bytes.extend_from_slice(RETRY);
         }
@@ -114,10 +118,15 @@ mod tests {
     #[test]
     fn the_bytes_of_one_event_have_no_spare_part() {
         for (is_first, id, name) in [(true, 9, None), (false, 10, Some("delta"))] {
-            let mut frame = Frame::new(is_first);
-            frame.event(Seq(id), name, b"{}");
-            let bytes = frame.into_bytes();
-            assert_eq!(bytes.capacity(), bytes.len());
+            let mut frames = [(); 3].map(|()| Frame::new(is_first));
+            let [whole, pieces, without_id] = &mut frames;
+            whole.event(Seq(id), name, b"{}");
+            pieces.event_of_pieces(Seq(id), name, [b"{", b"1", b"}"]);
+            without_id.event_without_id(b"{}");
+            for frame in frames {
+                let bytes = frame.into_bytes();
+                assert_eq!(bytes.capacity(), bytes.len());
+            }
         }
     }
 

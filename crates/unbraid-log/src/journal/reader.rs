@@ -159,40 +159,33 @@ impl JournalReader {
     ///
     /// The error of [`Journal::fail`], after all events.
     pub fn read(&mut self, max: usize) -> Result<Batch, LogError> {
-        self.read_all(max).map(|(batch, _)| batch)
-    }
-
-    /// Reads the next records. Returns also whether the journal had nothing more.
-    fn read_all(&mut self, max: usize) -> Result<(Batch, bool), LogError> {
         let mut records = Vec::new();
         let state = self.journal.state();
         state.read(self.next, max, &mut records);
         let next = records.last().map_or(self.next, |last| last.last().next());
-        let is_all = state.tail() < next && state.end().is_none();
-        let is_alone = state.reader_count() == 1;
+        let is_all = state.tail() < next;
         let end = match state.end() {
             Some(Err(error)) if records.is_empty() => return Err(error.clone()),
-            Some(Ok(end)) if state.tail() < next => Some(end.clone()),
-            Some(_) | None => None,
+            Some(Ok(end)) if is_all => Some(end.clone()),
+            Some(_) => None,
+            None => {
+                // Under the lock, so that nothing is appended between the read and this.
+                self.waiter.has_news.store(!is_all, Ordering::Relaxed);
+                None
+            }
         };
+        self.is_alone = state.reader_count() == 1;
         drop(state);
         self.next = next;
-        self.is_alone = is_alone;
-        Ok((Batch { records, end }, is_all))
+        Ok(Batch { records, end })
     }
 
     /// Reads what is new; an empty batch, without the lock, if nothing is.
     fn read_news(&mut self, max: usize) -> Result<Batch, LogError> {
-        if !self.waiter.has_news.load(Ordering::Acquire) {
-            return Ok(Batch::default());
+        match self.waiter.has_news.load(Ordering::Relaxed) {
+            true => self.read(max),
+            false => Ok(Batch::default()),
         }
-        // Before the lock is released: what is appended after the read sets it again.
-        self.waiter.has_news.store(false, Ordering::Release);
-        let read = self.read_all(max);
-        if !matches!(read, Ok((_, true))) {
-            self.waiter.has_news.store(true, Ordering::Release);
-        }
-        read.map(|(batch, _)| batch)
     }
 
     /// Reads the next records, up to about `max` bytes, as soon as there are any, or the end of the stream.
@@ -237,7 +230,8 @@ impl JournalReader {
             return Poll::Ready(Ok(batch));
         }
         self.waiter.waker.register(cx.waker());
-        // Something may have been appended before the waker was registered.
+        // Something may have been appended before the waker was registered. An append sets the flag and then takes the waker: if
+        // it took none, its changes of the waker's state precede those of the registration, and the flag is seen.
         let batch = self.read_news(max)?;
         if batch.is_empty() {
             Poll::Pending

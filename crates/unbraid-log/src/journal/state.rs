@@ -21,8 +21,8 @@ const MAX_SMALL: usize = 64;
 /// A reader that may wait.
 pub(super) struct Waiter {
     pub(super) waker: AtomicWaker,
-    /// Whether the journal may have something that the reader has not read. A reader that has read everything finds that out
-    /// without the lock. It is set after a change and before the waker is taken, and cleared before the reader takes the lock.
+    /// Whether the journal may have something that the reader has not read. It is written under the lock only. A reader that
+    /// has read everything finds that out without the lock, so a change that is not followed by [`State::notify`] is not seen.
     pub(super) has_news: AtomicBool,
 }
 
@@ -229,7 +229,7 @@ impl State {
     /// Tells the readers that something has changed. Returns the wakers of those that wait.
     pub(super) fn notify(&mut self) -> Wakers {
         let notify = |reader: &Arc<Waiter>| {
-            reader.has_news.store(true, Ordering::Release);
+            reader.has_news.store(true, Ordering::Relaxed);
             reader.waker.take()
         };
         let mut wakers = self.readers.iter().filter_map(notify);
@@ -241,6 +241,7 @@ impl State {
 }
 
 /// The wakers of the readers that wait: mostly one, which needs no memory.
+#[must_use = "a reader whose waker was taken waits until it is woken"]
 pub(super) struct Wakers {
     first: Option<Waker>,
     others: Vec<Waker>,

@@ -6,7 +6,7 @@ use hyper::Version;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::server::{activity::ActiveRequest, kill};
+use crate::server::activity::ActiveRequest;
 
 const MOMENT: Duration = Duration::from_millis(100);
 
@@ -33,13 +33,19 @@ impl Drained {
 
     /// Serves a connection until it is closed. Returns how long that took.
     async fn serve(&self, is_http2: bool, connection: impl Future<Output = ()>) -> Duration {
-        let (_drain, drained) = watch::channel(true);
+        let (drain, drained) = watch::channel(false);
+        // Not ready at the first poll, so that the connection has to be woken.
+        let begins = async {
+            tokio::task::yield_now().await;
+            drain.send(true).unwrap();
+        };
         let shutdown = Shutdown::new(is_http2, Arc::clone(&self.activity));
         let announce = |_: &mut _| {
             self.announced.set(self.started.elapsed()).unwrap();
         };
         let connection = Box::pin(connection);
-        kill::with_switch(|off| Served::new(connection, announce, shutdown, off, drained)).await;
+        let served = Served::new(connection, announce, shutdown, drained);
+        tokio::join!(served, begins);
         self.started.elapsed()
     }
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::StreamView;
 use crate::view::assemble;
 
@@ -15,6 +17,15 @@ impl StreamView {
         if !self.lacks_reasons() {
             return;
         }
+        let view = Arc::clone(self);
+        // In a task of its own: a reader is not polled while its client accepts nothing, and would keep the others waiting for what
+        // it has begun, and for its turn to decode.
+        let find = tokio::spawn(async move { view.find_ends_once().await });
+        // A task that was aborted, or has panicked, has found nothing, and its readers get the end of the stream.
+        let _found = AbortOnDropHandle::new(find).await;
+    }
+
+    async fn find_ends_once(self: &Arc<Self>) {
         let find = || async {
             let view = Arc::clone(self);
             let found = self.decoding.run(move || view.decode_ends()).await;

@@ -104,3 +104,19 @@ async fn a_reader_that_leaves_does_not_keep_others_from_their_last_event() {
     assert!(frame(&mut second).is_ready());
     assert!(drain(&mut second).1);
 }
+
+/// The client of the first reader accepts nothing, so that nobody polls it.
+#[tokio::test]
+async fn a_reader_that_is_not_polled_keeps_nobody_waiting() {
+    let (decoding, gate) = busy();
+    tokio::task::yield_now().await;
+    let script = lost(&decoding);
+    let mut first = script.reader(choice(0), Start::Beginning);
+    assert!(!drain(&mut first).1);
+    // It has its turn before the next one asks.
+    drop(gate);
+    assert!(timeout(PATIENCE, script.view.find_ends()).await.is_ok());
+    assert!(timeout(PATIENCE, decoding.run(|| ())).await.is_ok());
+    let (text, has_ended) = drain(&mut first);
+    assert!(has_ended && text.contains("[DONE]"), "{text}");
+}
