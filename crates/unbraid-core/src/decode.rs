@@ -9,6 +9,7 @@
 //!
 //! Data that is not a single JSON value is taken apart by `decode/salvage.rs`.
 
+mod dialect_end;
 mod dialects;
 mod emit;
 mod envelope;

@@ -80,6 +80,8 @@ pub struct Framer {
     messages: Messages,
     /// How many bytes of a byte order mark were matched. It is the full length once the start of the body is passed.
     bom_matched: usize,
+    /// Whether the body ended inside an event of which no data has arrived.
+    ends_inside: bool,
 }
 
 impl Framer {
@@ -96,6 +98,7 @@ impl Framer {
             expected: Mode::Undecided,
             mode: Mode::Undecided,
             bom_matched: 0,
+            ends_inside: false,
             strict,
             is_finishing: false,
             has_ended: false,
@@ -152,10 +155,27 @@ impl Framer {
         if self.has_ended {
             return None;
         }
-        self.is_finishing = true;
+        let is_first = !std::mem::replace(&mut self.is_finishing, true);
+        let begins = is_first && self.begins_event();
         let raw = self.last_raw().transpose();
         self.has_ended = raw.is_none();
+        self.ends_inside = begins && raw.is_none();
         Some(self.resolve_frame(raw?))
+    }
+
+    /// Returns whether the end of the body has cut an event of which no data has arrived, so that [`finish`](Self::finish) has
+    /// not returned it: its first line, or what follows a comma in a JSON array.
+    pub fn ends_inside(&self) -> bool {
+        self.ends_inside
+    }
+
+    /// Whether what follows the last event begins another one.
+    fn begins_event(&self) -> bool {
+        match self.mode {
+            Mode::Json => self.json.is_after_comma(),
+            Mode::Sse => self.lines.kept().first().is_some_and(|byte| *byte != b':'),
+            Mode::Undecided | Mode::Messages => false,
+        }
     }
 
     /// Returns how many bytes were consumed so far.

@@ -122,8 +122,10 @@ impl<C: ChunkText> Tracker<C> {
         }
     }
 
-    /// Ends the body with an error, after what its dialect has held back.
+    /// Ends the body with an error, after what its dialect has held back. The only choice of a body gets the error, also if nothing
+    /// of it has arrived.
     fn abort(&mut self, error: StreamError) {
+        self.open_single();
         let Self {
             decoder,
             router,
@@ -157,6 +159,9 @@ impl<C: ChunkText> Tracker<C> {
                     ..
                 } = self;
                 if router.closed().is_none() {
+                    if framer.ends_inside() {
+                        decoder.cut_before_data();
+                    }
                     // What a dialect has held back until here, without an event of its own.
                     decoder.finish_updates(true, &mut |update| router.update(update, routed));
                 }

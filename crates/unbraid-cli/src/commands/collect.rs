@@ -84,15 +84,23 @@ fn print_texts(demux: &Demux, source: &Input) -> io::Result<()> {
     let out = io::stdout();
     let is_terminal = out.is_terminal();
     let mut printer = TextPrinter::new(out, is_terminal, choices.len() > 1);
+    let mut messages = Vec::new();
     for choice in &choices {
         printer.begin(choice.index())?;
+        let mut printed = 0;
         for delta in choice.content() {
+            printed += delta.len();
             printer.push(delta)?;
         }
+        // What arrived after the end of the choice belongs to the answer, too (F6). The deltas lack it.
+        let message = choice.message();
+        let late = message.content.get(printed..);
+        printer.push(late.unwrap_or_default())?;
         printer.end()?;
+        messages.push((choice.index(), message));
     }
-    for choice in choices {
-        print_left_out(source, choice.index(), &choice.message());
+    for (index, message) in messages {
+        print_left_out(source, index, &message);
     }
     Ok(())
 }

@@ -185,8 +185,11 @@ impl Anthropic {
     }
 
     fn message_delta<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
-        self.close_all(output);
         let delta = node.get("delta").filter(|delta| !delta.is_null());
+        // One without a reason reports usage, and does not end the message (A03).
+        if reason_of(delta.unwrap_or(node).get("stop_reason")).is_some() {
+            self.close_all(output);
+        }
         // Some gateways write the fields of the delta in its place.
         if let Some(reason) = self.stop_fields(delta.unwrap_or(node), output) {
             self.has_content = true;

@@ -24,6 +24,9 @@ use crate::{
     node::{Node, Value},
 };
 
+/// The field of the log probabilities.
+const LOGPROBS: &str = "logprobsResult";
+
 /// The candidates of one answer.
 #[derive(Default)]
 pub(crate) struct Gemini {
@@ -38,8 +41,8 @@ struct Candidate {
     index: u32,
     /// The calls so far, which is the ordinal of the next one.
     calls: i64,
-    /// The call whose arguments are streamed.
-    streamed: Option<StreamedCall>,
+    /// The calls whose arguments are streamed.
+    streamed: Vec<StreamedCall>,
     /// The last reason. It does not mark the end, so it is reported when the body ends (G06).
     reason: Option<String>,
     /// Whether content followed a reason, so that a reason says nothing about the end.
@@ -47,6 +50,8 @@ struct Candidate {
     /// The last metadata of its sources, which grows from chunk to chunk (G17).
     grounding: Option<String>,
     citations: Option<Citations>,
+    /// The log probabilities of the chunks so far: each chunk has those of its own tokens (M06).
+    logprobs: Option<Object>,
 }
 
 impl DialectReader for Gemini {
@@ -107,7 +112,7 @@ impl DialectReader for Gemini {
         let mut candidates = self.candidates.iter_mut();
         if let Some(candidate) = candidates.find(|known| known.index == choice) {
             // Not the reason: at the end of the body it says something about the others, too.
-            candidate.report_annotations(output);
+            candidate.report_held(output);
         }
     }
 
@@ -159,6 +164,7 @@ impl Gemini {
             && let Some(candidate) = self.candidates.get_mut(at)
         {
             (candidate.grounding, candidate.citations) = (None, None);
+            candidate.logprobs = None;
             output.warn("D16", "metadata that is too long was not kept");
         }
     }
@@ -193,7 +199,8 @@ impl Candidate {
     /// How many bytes of metadata wait for the end of the candidate.
     fn held_bytes(&self) -> usize {
         let grounding = self.grounding.as_ref().map_or(0, String::len);
-        grounding + self.citations.as_ref().map_or(0, Citations::len)
+        let citations = self.citations.as_ref().map_or(0, Citations::len);
+        grounding + citations + self.logprobs.as_ref().map_or(0, Object::bytes)
     }
 
     /// Nothing follows: reports what was held back.
@@ -201,21 +208,37 @@ impl Candidate {
         let reason = self.reason.take();
         // Where content followed a reason, it says nothing about an answer that was cut.
         let reason = reason.filter(|_| is_complete || !self.continues);
-        if let Some(call) = self.streamed.take() {
-            let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
-            call.close(self.index, is_whole, output);
+        let is_whole = reason.as_deref().is_some_and(|reason| !is_cut(reason));
+        for call in self.streamed.drain(..) {
+            call.end(self.index, is_whole, output);
         }
-        self.report_annotations(output);
+        self.report_held(output);
         if let Some(reason) = reason {
             output.finish_reason(self.index, reason);
         }
     }
 
-    fn report_annotations(&mut self, output: &mut Output<'_>) {
+    fn report_held(&mut self, output: &mut Output<'_>) {
         let citations = self.citations.take().map(Citations::into_json);
         let annotations = [citations, self.grounding.take()];
         for annotation in annotations.into_iter().flatten() {
             output.entry(self.index, "annotations", &annotation);
+        }
+        if let Some(logprobs) = self.logprobs.take() {
+            let field = (LOGPROBS.into(), logprobs.to_json().into());
+            output.choice(self.index).metadata.push(field);
+        }
+    }
+
+    fn add_logprobs(&mut self, node: &Node<'_>) {
+        let logprobs = self.logprobs.get_or_insert_default();
+        for (key, value) in node.as_object().unwrap_or_default() {
+            match value.as_array() {
+                Some(entries) => entries
+                    .iter()
+                    .for_each(|entry| logprobs.push(key, raw(entry))),
+                None => logprobs.set(key, raw(value)),
+            }
         }
     }
 
@@ -289,6 +312,7 @@ impl Candidate {
                 "citationMetadata" if has_fields(value) => {
                     self.citations.get_or_insert_default().add(value);
                 }
+                LOGPROBS if has_fields(value) => self.add_logprobs(value),
                 "groundingMetadata" | "citationMetadata" => {}
                 _ => output.choice_field(self.index, key, value),
             }

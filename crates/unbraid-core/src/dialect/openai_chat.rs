@@ -78,7 +78,7 @@ pub(crate) fn merge_message<'a>(message: Element<'a>, element: &mut Element<'a>)
 }
 
 /// The text of `reasoning_details`, from the `text` or `summary` of each entry (R4), and whether half a surrogate pair
-/// between two of them was replaced.
+/// between two of them was replaced. A part of Gemini is kept there for its signature, and its text is the answer's (G13).
 pub(crate) fn details(node: &Node<'_>) -> (Option<Fragment<'static>>, bool) {
     let mut text = TextJoiner::default();
     for entry in node.as_array().unwrap_or_default() {
@@ -86,7 +86,7 @@ pub(crate) fn details(node: &Node<'_>) -> (Option<Fragment<'static>>, bool) {
             .iter()
             .filter_map(|name| entry.get(name)?.as_str())
             .find(|text| !text.is_empty());
-        if let Some(part) = part {
+        if let Some(part) = part.filter(|_| entry.get("thoughtSignature").is_none()) {
             text.push(part);
         }
     }

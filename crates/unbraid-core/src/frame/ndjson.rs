@@ -18,6 +18,8 @@ pub(super) struct Json {
     after_line_end: bool,
     /// Whether the last byte between objects was `[`.
     after_bracket: bool,
+    /// Whether the last separator was a comma.
+    after_comma: bool,
     /// Whether the bytes in [`Lines::kept`] were lent out as a frame.
     is_lent: bool,
     /// The last byte of the object outside strings that is not white space.
@@ -79,6 +81,7 @@ impl Json {
             string: StringState::Outside,
             after_line_end: false,
             after_bracket: false,
+            after_comma: false,
             is_lent: false,
             significant: 0,
             line_start: LineStart::None,
@@ -118,6 +121,11 @@ impl Json {
                 None => Ok(JsonStep::More),
             },
         }
+    }
+
+    /// Whether a comma has announced another value of an array.
+    pub(super) fn is_after_comma(&self) -> bool {
+        self.after_comma && matches!(self.region, Region::Between)
     }
 
     /// Returns what is left at the end of the body.
@@ -170,6 +178,11 @@ impl Json {
             }
             self.after_line_end = matches!(byte, b'\r' | b'\n');
             self.after_bracket = *byte == b'[';
+            self.after_comma = match byte {
+                b',' => true,
+                b'[' | b']' => false,
+                _ => self.after_comma,
+            };
             skipped += 1;
         }
         lines.advance(input, skipped);
@@ -212,6 +225,7 @@ impl Json {
         self.region = Region::Between;
         self.after_line_end = false;
         self.after_bracket = false;
+        self.after_comma = false;
         self.is_lent = true;
         Ok(JsonStep::Frame(RawFrame::without_name(
             FrameKind::Json,

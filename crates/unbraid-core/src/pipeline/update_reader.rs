@@ -160,6 +160,9 @@ impl UpdateReader {
             }
             decoded = Some(event);
         }
+        if self.framer.ends_inside() {
+            self.decoder.cut_before_data();
+        }
         let has_closing_update = self.decoder.finish(is_complete, &mut Updates(sink));
         decoded.or(has_closing_update.then_some(Ok(())))
     }

@@ -22,7 +22,7 @@ pub(crate) fn current() -> Option<CancellationToken> {
     KILL.try_with(CancellationToken::clone).ok()
 }
 
-/// Ends the HTTP/2 streams of the connection that runs this task, and tells its bodies that their reader was slow.
+/// Ends the HTTP/2 streams of the connection that runs this task, and shows its bodies that their reader was slow.
 pub(super) fn switch_off() {
     if let Some(switch) = current() {
         switch.cancel();

@@ -38,7 +38,7 @@ impl Check {
             return Ok(());
         }
         // Of many callers one asks the server. If it fails, the others ask, too, but not in turn: a check that has begun before this
-        // process was suspended fails as soon as the process runs again, and tells nothing about the log to a call that begins
+        // process was suspended fails as soon as the process runs again, and says nothing about the log for a call that begins
         // then. Nobody may poll that one, if it is of a reader whose client accepts nothing more: so they wait only so long.
         let one = self.one.try_lock();
         if one.is_err() {

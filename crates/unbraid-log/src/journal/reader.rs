@@ -95,7 +95,7 @@ impl JournalReader {
     pub(super) fn new(journal: Journal, after: Seq) -> Self {
         let waiter = Arc::new(Waiter {
             waker: AtomicWaker::new(),
-            has_news: AtomicBool::new(true),
+            has_changed: AtomicBool::new(true),
         });
         let mut state = journal.state();
         state.add_reader(Arc::clone(&waiter));
@@ -170,7 +170,7 @@ impl JournalReader {
             Some(_) => None,
             None => {
                 // Under the lock, so that nothing is appended between the read and this.
-                self.waiter.has_news.store(!is_all, Ordering::Relaxed);
+                self.waiter.has_changed.store(!is_all, Ordering::Relaxed);
                 None
             }
         };
@@ -181,8 +181,8 @@ impl JournalReader {
     }
 
     /// Reads what is new; an empty batch, without the lock, if nothing is.
-    fn read_news(&mut self, max: usize) -> Result<Batch, LogError> {
-        match self.waiter.has_news.load(Ordering::Relaxed) {
+    fn read_changed(&mut self, max: usize) -> Result<Batch, LogError> {
+        match self.waiter.has_changed.load(Ordering::Relaxed) {
             true => self.read(max),
             false => Ok(Batch::default()),
         }
@@ -225,14 +225,14 @@ impl JournalReader {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Batch, LogError>> {
-        let batch = self.read_news(max)?;
+        let batch = self.read_changed(max)?;
         if !batch.is_empty() {
             return Poll::Ready(Ok(batch));
         }
         self.waiter.waker.register(cx.waker());
         // Something may have been appended before the waker was registered. An append sets the flag and then takes the waker: if
         // it took none, its changes of the waker's state precede those of the registration, and the flag is seen.
-        let batch = self.read_news(max)?;
+        let batch = self.read_changed(max)?;
         if batch.is_empty() {
             Poll::Pending
         } else {

@@ -23,7 +23,7 @@ pub(super) struct Waiter {
     pub(super) waker: AtomicWaker,
     /// Whether the journal may have something that the reader has not read. It is written under the lock only. A reader that
     /// has read everything finds that out without the lock, so a change that is not followed by [`State::notify`] is not seen.
-    pub(super) has_news: AtomicBool,
+    pub(super) has_changed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -226,10 +226,10 @@ impl State {
         self.readers.len()
     }
 
-    /// Tells the readers that something has changed. Returns the wakers of those that wait.
+    /// Notes for the readers that something has changed. Returns the wakers of those that wait.
     pub(super) fn notify(&mut self) -> Wakers {
         let notify = |reader: &Arc<Waiter>| {
-            reader.has_news.store(true, Ordering::Relaxed);
+            reader.has_changed.store(true, Ordering::Relaxed);
             reader.waker.take()
         };
         let mut wakers = self.readers.iter().filter_map(notify);

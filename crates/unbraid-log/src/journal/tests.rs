@@ -126,7 +126,7 @@ fn every_waiting_reader_is_woken_by_an_append_and_by_the_end() {
     assert!(journal.state().notify().is_empty());
 }
 
-/// A reader that has read everything looks for news without the lock. Each event is appended as soon as the one before was read, so
+/// A reader that has read everything looks for changes without the lock. Each event is appended as soon as the one before was read, so
 /// while the reader looks once more or begins to wait, and nothing but its own wake-up brings it.
 #[test]
 fn a_reader_in_another_thread_misses_nothing() {

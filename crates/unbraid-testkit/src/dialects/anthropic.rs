@@ -154,8 +154,10 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 }
             }
             "message_delta" => {
+                let new = reason(&value["delta"]["stop_reason"]);
                 for block in &mut blocks {
-                    block.is_open = false;
+                    // A03: one without a reason is not the end.
+                    block.is_open &= new.is_none();
                 }
                 let usage = &value["usage"];
                 let is_outside = usage.is_object();
@@ -167,7 +169,6 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                         &value["delta"]["usage"]
                     },
                 );
-                let new = reason(&value["delta"]["stop_reason"]);
                 choice.finish_reason = new.or_else(|| choice.finish_reason.take());
             }
             "message_stop" => {

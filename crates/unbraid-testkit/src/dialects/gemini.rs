@@ -1,6 +1,6 @@
 //! Gemini: the parts of each candidate, and its last reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -193,9 +193,20 @@ fn read_part(choice: &mut Choice, part: &Value) {
     }
 }
 
-/// The calls: whole ones, and those whose arguments arrive by path (G09).
+/// A call that more parts may continue.
+struct Open {
+    /// Its place among the calls.
+    at: usize,
+    id: String,
+    name: String,
+    value: Value,
+    /// The paths of the strings whose last piece said that more follow.
+    strings: BTreeSet<String>,
+}
+
+/// The calls: whole ones, and those whose arguments arrive in several parts (G09).
 fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
-    let mut open: Option<Value> = None;
+    let mut open: Vec<Open> = Vec::new();
     for call in parts
         .iter()
         .filter(|part| is_call(part))
@@ -203,16 +214,36 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
     {
         let continues = call["willContinue"] == true;
         let pieces = entries(&call["partialArgs"]);
-        let has_args = call["args"]
-            .as_object()
-            .is_some_and(|args| !args.is_empty());
-        if !text(call, "name").is_empty() || has_args {
-            finish(choice, open.take());
-            let is_whole = !continues && pieces.is_empty();
+        let (id, name) = (text(call, "id"), text(call, "name"));
+        let args = call["args"].as_object().filter(|args| !args.is_empty());
+        let mut at = match open.iter().rposition(|known| known.id == id) {
+            Some(at) if !id.is_empty() => {
+                Some(at).filter(|_| name.is_empty() || open[at].name == name)
+            }
+            _ => {
+                let may_have = |known: &Open| id.is_empty() || known.id.is_empty();
+                let last = open.len().checked_sub(1);
+                last.filter(|last| name.is_empty() && may_have(&open[*last]))
+            }
+        };
+        if at.is_none() {
+            let is_blank = pieces.iter().all(|piece| is_empty(piece));
+            if name.is_empty() && args.is_none() && is_blank {
+                continue;
+            }
+            // The next call ends those before it, unless their ids differ.
+            let (kept, ended): (Vec<_>, Vec<_>) = open
+                .into_iter()
+                .partition(|known| !id.is_empty() && !known.id.is_empty() && known.id != id);
+            open = kept;
+            for call in ended {
+                end(choice, &call, true);
+            }
             let whole = arguments(&call["args"]);
+            let is_whole = !continues && pieces.is_empty();
             choice.calls.push(Call {
                 id: call["id"].as_str().map(str::to_owned),
-                name: text(call, "name").to_owned(),
+                name: name.to_owned(),
                 custom: false,
                 arguments: match whole.as_str() {
                     _ if !is_whole => String::new(),
@@ -223,25 +254,47 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
             if is_whole {
                 continue;
             }
-            open = Some(Value::Object(Map::new()));
-        } else if open.is_none() && !pieces.iter().all(|piece| is_empty(piece)) {
-            // A8
-            choice.calls.push(Call::default());
-            open = Some(Value::Object(Map::new()));
+            at = Some(open.len());
+            open.push(Open {
+                at: choice.calls.len() - 1,
+                id: id.to_owned(),
+                name: name.to_owned(),
+                value: Value::Object(Map::new()),
+                strings: BTreeSet::new(),
+            });
+        }
+        let Some(at) = at else { continue };
+        for (key, value) in args.into_iter().flatten() {
+            open[at].value[key] = value.clone();
         }
         for piece in pieces {
-            if let Some(root) = &mut open {
-                set(root, piece);
-            }
+            set(&mut open[at].value, piece);
+            let path = text(piece, "jsonPath").to_owned();
+            let is_string = ["numberValue", "boolValue", "nullValue"]
+                .iter()
+                .all(|key| piece[*key].is_null());
+            match is_string && piece["willContinue"] == true {
+                true => open[at].strings.insert(path),
+                false => open[at].strings.remove(&path),
+            };
         }
         if !continues {
-            finish(choice, open.take());
+            let call = open.remove(at);
+            choice.calls[call.at].arguments = call.value.to_string();
         }
     }
-    finish(choice, open.clone());
-    // D14: without a reason the call was cut.
-    if let (Some(_), None, Some(call)) = (open, &choice.finish_reason, choice.calls.last_mut()) {
-        call.arguments.pop();
+    let has_reason = choice.finish_reason.is_some();
+    for call in open {
+        end(choice, &call, has_reason);
+    }
+}
+
+/// The end of a call without a part that says so. D14: without a reason it was cut, and so was one with an open string.
+fn end(choice: &mut Choice, call: &Open, is_whole: bool) {
+    let arguments = &mut choice.calls[call.at].arguments;
+    *arguments = call.value.to_string();
+    if !is_whole || !call.strings.is_empty() {
+        arguments.pop();
     }
 }
 
@@ -249,12 +302,6 @@ fn streamed_calls(choice: &mut Choice, parts: &[Value]) {
 fn is_empty(piece: &Value) -> bool {
     let others = ["numberValue", "boolValue", "nullValue"];
     text(piece, "stringValue").is_empty() && others.iter().all(|key| piece.get(key).is_none())
-}
-
-fn finish(choice: &mut Choice, value: Option<Value>) {
-    if let (Some(value), Some(call)) = (value, choice.calls.last_mut()) {
-        call.arguments = value.to_string();
-    }
 }
 
 /// Sets the value of a simple path, or continues its string.

@@ -83,14 +83,16 @@ fn by_line(text: &str, stream: &mut Stream) -> Vec<Value> {
 fn elements(text: &str, stream: &mut Stream) -> Vec<Value> {
     let mut values = Vec::new();
     let mut rest = text.trim_start_matches([',', ' ', '\n']);
+    let mut is_after_comma = false;
     loop {
         let mut reader = Deserializer::from_str(rest).into_iter::<Value>();
         let Some(Ok(value)) = reader.next() else {
-            stream.is_cut = rest.starts_with('{');
+            stream.is_cut = rest.starts_with('{') || (rest.is_empty() && is_after_comma);
             return values;
         };
         let end = reader.byte_offset();
         values.push(value);
+        is_after_comma = rest[end..].trim_ascii().ends_with(',');
         rest = rest[end..].trim_start_matches([',', ' ', '\n']);
     }
 }
@@ -99,6 +101,11 @@ fn events(text: &str) -> Stream {
     let mut stream = Stream::default();
     let (mut name, mut data, mut bare) = (String::new(), Vec::new(), String::new());
     let last = text.lines().count();
+    let is_unfinished = !text.ends_with(['\n', '\r'])
+        && text
+            .lines()
+            .last()
+            .is_some_and(|line| !line.starts_with(':'));
     for (position, line) in text.lines().chain([""]).enumerate() {
         if stream.done {
             break;
@@ -115,10 +122,14 @@ fn events(text: &str) -> Stream {
             }
             "" if line.is_empty() => {
                 let lost = stream.lost;
+                // The end of the stream cut an event before its data.
+                if position == last && is_unfinished && data.iter().all(String::is_empty) {
+                    stream.is_cut = true;
+                }
                 stream.event(&name, &data.join("\n"));
                 if position == last && stream.lost > lost {
                     let line = data.last().map_or("", |line| line.trim());
-                    stream.is_cut = !"[DONE]".starts_with(line);
+                    stream.is_cut = line.is_empty() || !"[DONE]".starts_with(line);
                     stream.lost = lost;
                 }
                 name.clear();

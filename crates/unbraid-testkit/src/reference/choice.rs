@@ -233,8 +233,11 @@ impl Choice {
         } else if let (false, Some(Value::Array(details))) =
             (self.has_reasoning_key, delta.get("reasoning_details"))
         {
+            // A part of Gemini is kept there for its signature.
+            let is_part = |detail: &&Value| detail.get("thoughtSignature").is_some();
             let parts = details
                 .iter()
+                .filter(|detail| !is_part(detail))
                 .filter_map(|detail| text(detail, "text").or_else(|| text(detail, "summary")));
             parts.for_each(|part| self.think(part, "details"));
         }

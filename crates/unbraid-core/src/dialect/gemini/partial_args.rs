@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use crate::{
+    Fragment,
     dialect::reader::raw,
     limits::{MAX_ARGUMENT_DEPTH, MAX_EVENT_BYTES},
-    node::Node,
+    node::{self, Node},
 };
 
 /// The value so far.
@@ -17,6 +18,8 @@ pub(super) struct PartialArgs {
     /// How many values were set, and how many bytes they have.
     values: usize,
     bytes: usize,
+    /// Whether a piece was skipped.
+    is_damaged: bool,
 }
 
 enum Tree {
@@ -24,6 +27,8 @@ enum Tree {
     Array(Vec<Self>),
     Text {
         text: String,
+        /// Half a character at its end (C14).
+        high: Option<u16>,
         /// Whether more pieces of it follow, which may be after those of other values.
         is_open: bool,
     },
@@ -42,18 +47,53 @@ const CONTAINER_BYTES: usize = 4 * size_of::<(String, Tree)>();
 /// How many values arguments may have in pieces. Each one is searched for along its path.
 const MAX_PIECES: usize = 1 << 16;
 
-/// How many members an object or array may have, because they are searched linearly.
+/// How many members an object may have, because they are searched linearly.
 const MAX_MEMBERS: usize = 4096;
 
 impl PartialArgs {
+    /// Sets the members of an object; false if it is none, or beyond the limits.
+    pub(super) fn set_all(&mut self, arguments: &Node<'_>) -> bool {
+        let Some(fields) = arguments.as_object() else {
+            return false;
+        };
+        self.values += fields.len();
+        self.bytes += raw(arguments).len() + fields.len() * CONTAINER_BYTES;
+        if self.values > MAX_PIECES || self.bytes > MAX_EVENT_BYTES {
+            return false;
+        }
+        let root = self.root.get_or_insert_with(|| Tree::Object(Vec::new()));
+        fields.iter().all(|(key, value)| {
+            let target = root.member(Step::Key(key.to_string()));
+            target.map(|target| *target = Tree::of(value)).is_some()
+        })
+    }
+
+    /// How many bytes are kept.
+    pub(super) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// A piece was skipped.
+    pub(super) fn damage(&mut self) {
+        self.is_damaged = true;
+    }
+
+    /// Whether a piece was skipped, so that the value is not what the server has sent.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    /// Whether the last piece of a string said that more follow.
+    pub(super) fn has_open_string(&self) -> bool {
+        self.root.as_ref().is_some_and(Tree::has_open_string)
+    }
+
     /// Adds a piece; false if its path is invalid, or beyond the limits.
     pub(super) fn add(&mut self, piece: &Node<'_>) -> bool {
         let Some(path) = piece.get("jsonPath").and_then(Node::text) else {
             return false;
         };
-        let Some(value) = value_of(piece) else {
-            return false;
-        };
+        let value = value_of(piece);
         let Some(steps) = steps(&path) else {
             return false;
         };
@@ -89,27 +129,57 @@ impl PartialArgs {
 }
 
 impl Tree {
-    /// Sets the value, or continues a string that is open. An empty piece that ends a string twice changes nothing.
-    fn set(&mut self, value: Self) {
-        match (self, value) {
-            (
-                Self::Text { text, is_open },
-                Self::Text {
-                    text: more,
-                    is_open: continues,
-                },
-            ) if *is_open || more.is_empty() => {
-                text.push_str(&more);
-                *is_open = continues;
+    /// The tree of a whole value.
+    fn of(node: &Node<'_>) -> Self {
+        match &node.value {
+            node::Value::Object(fields) => {
+                let fields = fields.iter();
+                Self::Object(fields.map(|(k, v)| (k.to_string(), Self::of(v))).collect())
             }
-            (known, value) => *known = value,
+            node::Value::Array(items) => Self::Array(items.iter().map(Self::of).collect()),
+            node::Value::String(_) => Self::text(node.fragment().unwrap_or_default(), false),
+            node::Value::Null | node::Value::Bool(_) | node::Value::Number(_) => {
+                Self::Raw(raw(node).into_owned())
+            }
         }
     }
 
-    fn len(&self) -> usize {
+    fn text(fragment: Fragment<'_>, is_open: bool) -> Self {
+        let mut text = String::new();
+        let mut high = None;
+        push(&mut text, &mut high, &fragment);
+        Self::Text {
+            text,
+            high,
+            is_open,
+        }
+    }
+
+    /// Sets the value, or continues a string that is open. An empty piece that ends a string twice changes nothing.
+    fn set(&mut self, value: Piece<'_>) {
+        match (self, value) {
+            (
+                Self::Text {
+                    text,
+                    high,
+                    is_open,
+                },
+                Piece::Text(more, continues),
+            ) if *is_open || more.is_empty() => {
+                push(text, high, &more);
+                *is_open = continues;
+            }
+            (known, Piece::Text(text, is_open)) => *known = Self::text(text, is_open),
+            (known, Piece::Raw(raw)) => *known = Self::Raw(raw),
+        }
+    }
+
+    fn has_open_string(&self) -> bool {
         match self {
-            Self::Text { text, .. } | Self::Raw(text) => text.len(),
-            Self::Object(_) | Self::Array(_) => 0,
+            Self::Text { is_open, .. } => *is_open,
+            Self::Raw(_) => false,
+            Self::Array(items) => items.iter().any(Self::has_open_string),
+            Self::Object(fields) => fields.iter().any(|(_, value)| value.has_open_string()),
         }
     }
 
@@ -141,7 +211,7 @@ impl Tree {
                 let Self::Array(items) = self else {
                     return None;
                 };
-                if at == items.len() && at < MAX_MEMBERS {
+                if at == items.len() && at < MAX_PIECES {
                     items.push(empty());
                 }
                 items.get_mut(at)
@@ -152,7 +222,11 @@ impl Tree {
     fn write(&self, json: &mut String) {
         match self {
             Self::Raw(raw) => json.push_str(raw),
-            Self::Text { text, .. } => json.push_str(&Value::from(text.as_str()).to_string()),
+            Self::Text { text, high, .. } => {
+                let lone = high.is_some().then_some(char::REPLACEMENT_CHARACTER);
+                let text: String = text.chars().chain(lone).collect();
+                json.push_str(&Value::from(text).to_string());
+            }
             Self::Array(items) => {
                 for (position, item) in items.iter().enumerate() {
                     json.push(if position == 0 { '[' } else { ',' });
@@ -176,28 +250,53 @@ impl Tree {
     }
 }
 
-/// Whether a piece adds nothing to a string, or begins an empty one.
-pub(super) fn is_empty(piece: &Node<'_>) -> bool {
-    matches!(value_of(piece), Some(Tree::Text { text, .. }) if text.is_empty())
+/// Adds to a text that may end in half a character. A half without its other half becomes U+FFFD.
+fn push(text: &mut String, high: &mut Option<u16>, more: &Fragment<'_>) {
+    if more.is_empty() {
+        return;
+    }
+    let halves = high.take().into_iter().chain(more.low);
+    let characters = char::decode_utf16(halves);
+    text.extend(characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+    text.push_str(&more.text);
+    *high = more.high;
 }
 
 /// The value of a piece.
-fn value_of(piece: &Node<'_>) -> Option<Tree> {
+enum Piece<'a> {
+    /// With whether more pieces of the string follow.
+    Text(Fragment<'a>, bool),
+    Raw(String),
+}
+
+impl Piece<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text, _) => text.len(),
+            Self::Raw(raw) => raw.len(),
+        }
+    }
+}
+
+/// Whether a piece adds nothing to a string, or begins an empty one.
+pub(super) fn is_empty(piece: &Node<'_>) -> bool {
+    matches!(value_of(piece), Piece::Text(text, _) if text.is_empty())
+}
+
+fn value_of<'a>(piece: &Node<'a>) -> Piece<'a> {
     let is_open = piece.get("willContinue").and_then(Node::as_bool) == Some(true);
-    if let Some(text) = piece.get("stringValue").and_then(Node::text) {
-        let text = text.into_owned();
-        return Some(Tree::Text { text, is_open });
+    if let Some(text) = piece.get("stringValue").and_then(Node::fragment) {
+        return Piece::Text(text, is_open);
     }
     let raw_value = |key: &str| piece.get(key).filter(|node| !node.is_null());
     if let Some(value) = raw_value("numberValue").or_else(|| raw_value("boolValue")) {
-        return Some(Tree::Raw(raw(value).into_owned()));
+        return Piece::Raw(raw(value).into_owned());
     }
     // In proto3 JSON null is the text `NULL_VALUE`. A piece without a value begins an empty string.
     if piece.get("nullValue").is_some() {
-        return Some(Tree::Raw("null".to_owned()));
+        return Piece::Raw("null".to_owned());
     }
-    let text = String::new();
-    Some(Tree::Text { text, is_open })
+    Piece::Text(Fragment::default(), is_open)
 }
 
 /// The steps of a path: `.name`, `['name']` and `[0]` after `$`.
@@ -289,6 +388,30 @@ mod tests {
             ],
             r#"{"a":"new","b":"xy"}"#,
         );
+    }
+
+    #[test]
+    fn c14_halves_of_a_character_in_two_pieces_are_joined() {
+        check(
+            &[
+                r#"{"jsonPath":"$.a","stringValue":"x\ud83d","willContinue":true}"#,
+                r#"{"jsonPath":"$.a","stringValue":"\ude00y"}"#,
+                r#"{"jsonPath":"$.b","stringValue":"\ude00\ud83d"}"#,
+            ],
+            "{\"a\":\"x\u{1f600}y\",\"b\":\"\u{fffd}\u{fffd}\"}",
+        );
+    }
+
+    #[test]
+    fn g09_whole_arguments_are_the_start_of_those_in_pieces() {
+        let whole = node::read(r#"{"a":{"b":[1,"x"]},"c":null}"#, 10).unwrap();
+        let piece = r#"{"jsonPath":"$.a.b[2]","stringValue":"y","willContinue":true}"#;
+        let mut arguments = PartialArgs::default();
+        assert!(arguments.set_all(&whole) && arguments.add(&node::read(piece, 10).unwrap()));
+        assert_eq!(arguments.to_json(), r#"{"a":{"b":[1,"x","y"]},"c":null}"#);
+        assert!(arguments.has_open_string());
+        let gap = r#"{"jsonPath":"$.a.b[4]","stringValue":"z"}"#;
+        assert!(!arguments.add(&node::read(gap, 10).unwrap()));
     }
 
     #[test]

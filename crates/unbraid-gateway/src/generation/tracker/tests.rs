@@ -150,6 +150,21 @@ fn a_body_of_a_fan_out_without_a_chunk_ends_its_choice_all_the_same() {
     assert_eq!(lines, ["end 3 done_without_finish None"]);
 }
 
+/// It ended like one that is complete.
+#[test]
+fn a_body_of_a_fan_out_that_exceeds_a_limit_before_its_first_chunk_says_so() {
+    let piece = vec![b'x'; 1 << 20];
+    for start in ["data: ", ": ", "{\"choices\":"] {
+        let pieces = std::iter::once(start.as_bytes()).chain((0..33).map(|_| &*piece));
+        let lines = trace(Role::Single(ChoiceIndex(3)), pieces);
+        assert_eq!(
+            lines,
+            ["synthetic [3]", "end 3 limit_exceeded None"],
+            "{start}"
+        );
+    }
+}
+
 /// No answer is mixed with another one, whatever their indices are.
 #[test]
 fn of_several_choices_for_one_request_the_first_counts() {
