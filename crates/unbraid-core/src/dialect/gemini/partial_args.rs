@@ -56,7 +56,7 @@ impl PartialArgs {
         let Some(fields) = arguments.as_object() else {
             return false;
         };
-        self.values += fields.len();
+        self.values += values_in(arguments);
         self.bytes += raw(arguments).len() + fields.len() * CONTAINER_BYTES;
         if self.values > MAX_PIECES || self.bytes > MAX_EVENT_BYTES {
             return false;
@@ -278,6 +278,19 @@ impl Piece<'_> {
     }
 }
 
+/// How many values a value consists of. Each one takes much more memory than its text may have.
+fn values_in(node: &Node<'_>) -> usize {
+    let inside: usize = match &node.value {
+        node::Value::Object(fields) => fields.iter().map(|(_, value)| values_in(value)).sum(),
+        node::Value::Array(items) => items.iter().map(values_in).sum(),
+        node::Value::String(_)
+        | node::Value::Null
+        | node::Value::Bool(_)
+        | node::Value::Number(_) => 0,
+    };
+    1 + inside
+}
+
 /// Whether a piece adds nothing to a string, or begins an empty one.
 pub(super) fn is_empty(piece: &Node<'_>) -> bool {
     matches!(value_of(piece), Piece::Text(text, _) if text.is_empty())
@@ -410,6 +423,8 @@ mod tests {
         assert!(arguments.set_all(&whole) && arguments.add(&node::read(piece, 10).unwrap()));
         assert_eq!(arguments.to_json(), r#"{"a":{"b":[1,"x","y"]},"c":null}"#);
         assert!(arguments.has_open_string());
+        let many = format!(r#"{{"a":[{}1]}}"#, "1,".repeat(MAX_PIECES));
+        assert!(!PartialArgs::default().set_all(&node::read(&many, 10).unwrap()));
         let gap = r#"{"jsonPath":"$.a.b[4]","stringValue":"z"}"#;
         assert!(!arguments.add(&node::read(gap, 10).unwrap()));
     }
