@@ -8,13 +8,14 @@ use std::{
     time::Duration,
 };
 
-use axum::body::Body;
+use axum::{body::Body, response::IntoResponse};
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{
-    Request, Response,
+    Request, Response, Version,
     body::Incoming,
+    header::HOST,
     server::conn::{http1, http2},
     service::service_fn,
 };
@@ -42,6 +43,7 @@ use super::{
     shutdown::{Served, Shutdown},
 };
 use crate::{
+    api_error::ApiError,
     gateway::GatewayService,
     limits::{
         H2_PIECE_BYTES, H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT,
@@ -120,10 +122,14 @@ impl Connection {
         let shutdown = Shutdown::new(is_http2, Arc::clone(&activity));
         let service = service_fn(move |request: Request<Incoming>| {
             let active = ActiveRequest::new(&activity, request.version());
+            let has_host = has_one_host(&request);
             let request = RequestBody::wrap(request, max_discarded, &active);
             let (answer, stalls) = (service.clone().call(request), stalls.clone());
             async move {
-                let response: Response<Body> = answer.await?;
+                let response: Response<Body> = match has_host {
+                    true => answer.await?,
+                    false => ApiError::INVALID_HTTP.into_response(),
+                };
                 Ok::<_, Infallible>(response.map(|body| ActiveBody {
                     body,
                     rest: Bytes::new(),
@@ -153,6 +159,12 @@ impl Connection {
             with_switch(served).boxed()
         })
     }
+}
+
+/// Whether a request of HTTP/1.1 has one `Host`, as it must (RFC 9112, section 3.2). The other versions need none.
+fn has_one_host(request: &Request<Incoming>) -> bool {
+    let hosts = request.headers().get_all(HOST).iter().count();
+    request.version() != Version::HTTP_11 || hosts == 1
 }
 
 /// Lets a socket accept data again as soon as its peer has read a little.

@@ -305,6 +305,26 @@ async fn client_input_never_reaches_a_header_or_another_path() {
     assert_eq!(upstream.seen().len(), 0);
 }
 
+/// RFC 9112, section 3.2.
+#[tokio::test]
+async fn a_request_of_http_1_1_has_one_host() {
+    let upstream = Upstream::steps(Vec::new()).await;
+    let gateway = start(&upstream).await;
+    for (version, hosts, status) in [
+        ("1.1", "", "400"),
+        ("1.1", "host: localhost\r\nhost: localhost\r\n", "400"),
+        ("1.1", "host: localhost\r\n", "200"),
+        // The rule about hosts refuses it, and not this one.
+        ("1.0", "", "403"),
+    ] {
+        let head = format!("GET /healthz HTTP/{version}\r\n{hosts}connection: close\r\n\r\n");
+        let answer = answer(raw(&gateway, head.as_bytes()).await).await;
+        let start = format!("HTTP/{version} {status}");
+        assert!(answer.starts_with(&start), "{version} {hosts:?}: {answer}");
+        assert_eq!(answer.contains("invalid_http"), status == "400");
+    }
+}
+
 #[tokio::test]
 async fn bytes_that_are_not_http_close_the_connection() {
     let upstream = Upstream::steps(Vec::new()).await;
