@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 84] = [
+const DIFFERENT: [(&str, &str); 87] = [
     (
         "cohere/gateway-a11-content-in-the-start",
         "content in the start is lost, and two messages become one",
@@ -191,6 +191,10 @@ const DIFFERENT: [(&str, &str); 84] = [
         "a chunk that was cut is raised",
     ),
     (
+        "gemini/gemini-g06-cut-before-the-data",
+        "what is left of the event is raised",
+    ),
+    (
         "gemini/gemini-g06-cut-after-the-only-reason",
         "a chunk that was cut is raised",
     ),
@@ -221,6 +225,14 @@ const DIFFERENT: [(&str, &str); 84] = [
     (
         "gemini/vertex-g09-streamed-arguments-cut",
         "streamed arguments are dropped",
+    ),
+    (
+        "gemini/vertex-g09-arguments-after-the-name",
+        "each part is a call of its own",
+    ),
+    (
+        "gemini/vertex-g09-two-open-calls",
+        "each part is a call of its own",
     ),
     (
         "gemini/vertex-a08-g09-lost-start",
