@@ -209,6 +209,7 @@ fn the_native_response_of_every_fixture_is_the_same_answer() {
         ("bedrock/bedrock-b13-two-generations", "2 choices"),
         ("bedrock/bedrock-b13-whole-generations", "2 choices"),
         ("bedrock/bedrock-b18-guardrail-of-choices", "2 choices"),
+        ("gemini/vertex-g09-arguments-after-the-name", "arguments"),
         ("gemini/vertex-g09-streamed-arguments-cut", "arguments"),
     ];
     for (name, message) in expected {
