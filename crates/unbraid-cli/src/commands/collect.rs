@@ -15,7 +15,7 @@ use crate::{
     input::{Input, NullListener, read_all},
     json, native,
     report::Report,
-    text::{TextPrinter, print_left_out},
+    text::{TextPrinter, left_out, print_lines},
     usage::CAN_COUNT,
 };
 
@@ -84,7 +84,7 @@ fn print_texts(demux: &Demux, source: &Input) -> io::Result<()> {
     let out = io::stdout();
     let is_terminal = out.is_terminal();
     let mut printer = TextPrinter::new(out, is_terminal, choices.len() > 1);
-    let mut messages = Vec::new();
+    let mut lines = Vec::new();
     for choice in &choices {
         printer.begin(choice.index())?;
         let mut printed = 0;
@@ -97,10 +97,11 @@ fn print_texts(demux: &Demux, source: &Input) -> io::Result<()> {
         let late = message.content.get(printed..);
         printer.push(late.unwrap_or_default())?;
         printer.end()?;
-        messages.push((choice.index(), message));
+        // Not the message, which is as long as the answer.
+        lines.push((choice.index(), left_out(&message)));
     }
-    for (index, message) in messages {
-        print_left_out(source, index, &message);
+    for (index, lines) in lines {
+        print_lines(source, index, &lines);
     }
     Ok(())
 }

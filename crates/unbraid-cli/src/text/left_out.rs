@@ -10,12 +10,18 @@ use crate::{output::print_error, printable::printable};
 ///
 /// A script reads the text from the standard output, so a refusal must not be mistaken for the text.
 pub(crate) fn print_left_out(source: &dyn fmt::Display, choice: ChoiceIndex, message: &Message) {
-    for what in left_out(message) {
+    print_lines(source, choice, &left_out(message));
+}
+
+/// Prints what [`left_out`] has returned for a choice.
+pub(crate) fn print_lines(source: &dyn fmt::Display, choice: ChoiceIndex, left_out: &[String]) {
+    for what in left_out {
         print_error(format_args!("unbraid: {source}: choice {choice} {what}"));
     }
 }
 
-fn left_out(message: &Message) -> Vec<String> {
+/// What the text of a message lacks.
+pub(crate) fn left_out(message: &Message) -> Vec<String> {
     let mut left_out = Vec::new();
     if !message.refusal.is_empty() {
         left_out.push(format!("refused: {}", printable(message.refusal.trim())));

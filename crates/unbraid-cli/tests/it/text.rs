@@ -2,7 +2,7 @@
 
 use unbraid_testkit::fixture::Fixture;
 
-use crate::{Run, has_late_text, run_fixture, unbraid};
+use crate::{Run, run_fixture, unbraid};
 
 fn delta(choice: u32, delta: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":{choice},\"delta\":{delta}}}]}}\n\n")
@@ -29,6 +29,14 @@ fn check(run: &Run, code: i32, stdout: &str, stderr: &str) {
     assert_eq!(run.stdout, stdout);
     assert_eq!(run.stderr, stderr);
     assert_eq!(run.code, code);
+}
+
+/// What arrives after an end belongs to the answer (F6).
+#[test]
+fn text_after_the_end_of_a_choice_is_printed() {
+    let usage = "data: {\"choices\":[],\"usage\":{\"total_tokens\":2}}\n\n";
+    let late = |choice| content(choice, "a") + &finish(choice) + usage + &content(choice, "b");
+    check(&text(&(late(0) + DONE)), 0, "ab\n", "");
 }
 
 #[test]
@@ -83,10 +91,6 @@ fn a_choice_that_did_not_finish_keeps_its_text() {
 fn every_fixture_has_the_text_of_its_response() {
     for fixture in Fixture::all().into_iter().step_by(19) {
         let collected = run_fixture("collect", &fixture).json();
-        // F6: what arrives after its choice has ended is in the message alone.
-        if has_late_text(&collected) {
-            continue;
-        }
         let choices = collected["choices"].as_array().unwrap();
         let texts: Vec<(u64, &str)> = choices
             .iter()

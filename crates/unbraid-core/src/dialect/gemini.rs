@@ -4,6 +4,7 @@ mod call;
 mod citations;
 mod delta;
 mod partial_args;
+mod path;
 
 use call::StreamedCall;
 use citations::Citations;

@@ -64,14 +64,8 @@ impl Object {
         if !matches!(field, Field::Text(..)) {
             *field = Field::Text(field.text(), None);
         }
-        if let Field::Text(text, high) = field
-            && !fragment.is_empty()
-        {
-            let halves = high.take().into_iter().chain(fragment.low);
-            let characters = char::decode_utf16(halves);
-            text.extend(characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
-            text.push_str(&fragment.text);
-            *high = fragment.high;
+        if let Field::Text(text, high) = field {
+            fragment.append_to(text, high);
         }
     }
 

@@ -48,6 +48,19 @@ impl<'a> Fragment<'a> {
         self.text.len() + 4 * usize::from(self.low.is_some() || self.high.is_some())
     }
 
+    /// Appends it to a text that may end in half a character, which becomes one with the half at its start. A half without its
+    /// other half becomes U+FFFD (C14).
+    pub(crate) fn append_to(&self, text: &mut String, high: &mut Option<u16>) {
+        if self.is_empty() {
+            return;
+        }
+        let halves = high.take().into_iter().chain(self.low);
+        let characters = char::decode_utf16(halves);
+        text.extend(characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+        text.push_str(&self.text);
+        *high = self.high;
+    }
+
     pub(crate) fn into_owned(self) -> Fragment<'static> {
         Fragment {
             text: Cow::Owned(self.text.into_owned()),

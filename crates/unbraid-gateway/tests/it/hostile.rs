@@ -1,6 +1,6 @@
 //! Section 7: hostile clients. Each costs one connection, and nothing else.
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -8,15 +8,9 @@ use tokio::{
 };
 
 use crate::support::{
-    Step, TestGateway, Upstream, chunk, eventually, json_body, send, soon, sse, start, start_with,
-    stream_of,
+    Step, TestGateway, Upstream, answer, chunk, eventually, json_body, raw, send, soon, sse, start,
+    start_with, stream_of,
 };
-
-async fn raw(gateway: &TestGateway, bytes: &[u8]) -> TcpStream {
-    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
-    socket.write_all(bytes).await.unwrap();
-    socket
-}
 
 /// A connection that has had one answer, and then sends a part of a head.
 async fn second_head(gateway: &TestGateway) -> TcpStream {
@@ -38,16 +32,6 @@ async fn early_head(gateway: &TestGateway) -> TcpStream {
     tokio::time::sleep(Duration::from_millis(100)).await;
     socket.write_all(b"GET /hea").await.unwrap();
     socket
-}
-
-/// Everything until the connection is closed.
-async fn answer(mut socket: TcpStream) -> String {
-    let mut bytes = Vec::new();
-    let read: io::Result<usize> = soon(socket.read_to_end(&mut bytes))
-        .await
-        .expect("it is not closed");
-    drop(read);
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[tokio::test]

@@ -1,11 +1,8 @@
 //! Section 3: what is passed through as it is.
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+use crate::support::{
+    Step, TestGateway, Upstream, answer, json_body, raw, send, start, start_with,
 };
-
-use crate::support::{Step, TestGateway, Upstream, json_body, send, start, start_with};
 
 #[tokio::test]
 async fn models_are_passed_through_and_other_paths_only_if_configured() {
@@ -62,13 +59,8 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
 
 /// The response to a request line, to the end of its connection.
 async fn exchange(gateway: &TestGateway, request_line: &str) -> String {
-    let mut socket = TcpStream::connect(gateway.address).await.unwrap();
     let head = format!("{request_line}\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    socket.write_all(head.as_bytes()).await.unwrap();
-    let mut response = Vec::new();
-    // A reset is an end, too.
-    let _read = socket.read_to_end(&mut response).await;
-    String::from_utf8(response).unwrap()
+    answer(raw(gateway, head.as_bytes()).await).await
 }
 
 /// A client of HTTP/1.0 takes the end of the connection for the end of a body without a length.

@@ -2,6 +2,7 @@
 
 mod events;
 mod gateway;
+mod socket;
 mod upstream;
 
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 pub(crate) use self::{
     events::{Event, Reader, parse_events},
     gateway::{TestGateway, send, start, start_to, start_with},
+    socket::{answer, raw},
     upstream::{Seen, Step, Upstream, chunk, finish, json_body, sse, stream_of},
 };
 

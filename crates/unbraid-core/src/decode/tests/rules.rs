@@ -316,6 +316,21 @@ fn r4_halves_of_a_character_join_across_reasoning_details() {
     assert_eq!((&*fragment.text, fragment.high), ("A", Some(0xD83D)));
 }
 
+/// Such a part is kept for its signature, and repeats text of the answer.
+#[test]
+fn r4_a_signed_part_of_gemini_does_not_count_as_reasoning() {
+    let list = r#"[{"text":"32","thoughtSignature":"s"}]"#;
+    let chunk = choice_of(&format!(
+        r#""delta":{{"content":"32","reasoning_details":{list}}}"#
+    ));
+    let updates = by_every_path(&[&chunk, &chunk]);
+    assert_eq!(updates.len(), 2);
+    for update in &updates {
+        assert_eq!(update.reasoning, None);
+        assert_eq!(update.content.as_ref().map(|text| &*text.text), Some("32"));
+    }
+}
+
 #[test]
 fn r5_reasoning_keys_are_configurable_and_ranked() {
     let keys = |names: &[&str]| {

@@ -17,6 +17,8 @@ pub(super) struct StreamedCall {
     id: Option<String>,
     name: String,
     arguments: PartialArgs,
+    /// Whether a piece was skipped, so that the arguments are not what the server has sent.
+    is_damaged: bool,
 }
 
 /// How many calls may be open at once.
@@ -56,6 +58,7 @@ impl Candidate {
                 id: id.map(Into::into),
                 name: name.unwrap_or_default().into_owned(),
                 arguments: PartialArgs::default(),
+                is_damaged: false,
             });
         }
         let held: usize = self.streamed.iter().map(|call| call.arguments.len()).sum();
@@ -66,7 +69,7 @@ impl Candidate {
         streamed.read(args, pieces, held <= MAX_EVENT_BYTES, output);
         if !continues {
             let call = self.streamed.remove(at);
-            let is_whole = !call.arguments.is_damaged();
+            let is_whole = !call.is_damaged;
             call.close(self.index, is_whole, output);
         }
     }
@@ -141,7 +144,7 @@ impl StreamedCall {
             are_set &= has_room && self.arguments.add(piece);
         }
         if !are_set {
-            self.arguments.damage();
+            self.is_damaged = true;
             output.warn(
                 "G9",
                 "a piece of arguments with an invalid path, or beyond the limits, was skipped",
@@ -151,8 +154,7 @@ impl StreamedCall {
 
     /// The call ends without a part that says so.
     pub(super) fn end(self, choice: u32, is_whole: bool, output: &mut Output<'_>) {
-        let arguments = &self.arguments;
-        let is_whole = is_whole && !arguments.is_damaged() && !arguments.has_open_string();
+        let is_whole = is_whole && !self.is_damaged && !self.arguments.has_open_string();
         self.close(choice, is_whole, output);
     }
 

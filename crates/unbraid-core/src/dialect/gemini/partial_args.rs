@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use super::path::{Step, steps};
 use crate::{
     Fragment,
     dialect::reader::raw,
-    limits::{MAX_ARGUMENT_DEPTH, MAX_EVENT_BYTES},
+    limits::MAX_EVENT_BYTES,
     node::{self, Node},
 };
 
@@ -18,8 +19,6 @@ pub(super) struct PartialArgs {
     /// How many values were set, and how many bytes they have.
     values: usize,
     bytes: usize,
-    /// Whether a piece was skipped.
-    is_damaged: bool,
 }
 
 enum Tree {
@@ -34,11 +33,6 @@ enum Tree {
     },
     /// A number, a boolean or null, as the server wrote it.
     Raw(String),
-}
-
-enum Step {
-    Key(String),
-    Item(usize),
 }
 
 /// About what an object or array with one member takes.
@@ -71,16 +65,6 @@ impl PartialArgs {
     /// How many bytes are kept.
     pub(super) fn len(&self) -> usize {
         self.bytes
-    }
-
-    /// A piece was skipped.
-    pub(super) fn damage(&mut self) {
-        self.is_damaged = true;
-    }
-
-    /// Whether a piece was skipped, so that the value is not what the server has sent.
-    pub(super) fn is_damaged(&self) -> bool {
-        self.is_damaged
     }
 
     /// Whether the last piece of a string said that more follow.
@@ -147,7 +131,7 @@ impl Tree {
     fn text(fragment: Fragment<'_>, is_open: bool) -> Self {
         let mut text = String::new();
         let mut high = None;
-        push(&mut text, &mut high, &fragment);
+        fragment.append_to(&mut text, &mut high);
         Self::Text {
             text,
             high,
@@ -166,7 +150,7 @@ impl Tree {
                 },
                 Piece::Text(more, continues),
             ) if *is_open || more.is_empty() => {
-                push(text, high, &more);
+                more.append_to(text, high);
                 *is_open = continues;
             }
             (known, Piece::Text(text, is_open)) => *known = Self::text(text, is_open),
@@ -250,18 +234,6 @@ impl Tree {
     }
 }
 
-/// Adds to a text that may end in half a character. A half without its other half becomes U+FFFD.
-fn push(text: &mut String, high: &mut Option<u16>, more: &Fragment<'_>) {
-    if more.is_empty() {
-        return;
-    }
-    let halves = high.take().into_iter().chain(more.low);
-    let characters = char::decode_utf16(halves);
-    text.extend(characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
-    text.push_str(&more.text);
-    *high = more.high;
-}
-
 /// The value of a piece.
 enum Piece<'a> {
     /// With whether more pieces of the string follow.
@@ -310,48 +282,6 @@ fn value_of<'a>(piece: &Node<'a>) -> Piece<'a> {
         return Piece::Raw("null".to_owned());
     }
     Piece::Text(Fragment::default(), is_open)
-}
-
-/// The steps of a path: `.name`, `['name']` and `[0]` after `$`.
-fn steps(path: &str) -> Option<Vec<Step>> {
-    let mut rest = path.strip_prefix('$')?;
-    let mut steps = Vec::new();
-    while !rest.is_empty() {
-        let (step, after) = next_step(rest)?;
-        steps.push(step);
-        rest = after;
-        if steps.len() >= MAX_ARGUMENT_DEPTH {
-            return None;
-        }
-    }
-    Some(steps).filter(|steps| !steps.is_empty())
-}
-
-fn next_step(path: &str) -> Option<(Step, &str)> {
-    if let Some(name) = path.strip_prefix('.') {
-        let end = name.find(['.', '[']).unwrap_or(name.len());
-        let (name, after) = name.split_at_checked(end)?;
-        return (!name.is_empty()).then(|| (Step::Key(name.to_owned()), after));
-    }
-    let inside = path.strip_prefix('[')?;
-    if let Some(quote) = inside.chars().next().filter(|c| matches!(c, '\'' | '"')) {
-        let quoted = inside.get(1..)?;
-        let mut name = String::new();
-        let mut characters = quoted.char_indices();
-        while let Some((at, character)) = characters.next() {
-            if character == quote {
-                let after = quoted.get(at + 1..)?.strip_prefix(']')?;
-                return Some((Step::Key(name), after));
-            }
-            name.push(match character {
-                '\\' => characters.next()?.1,
-                _ => character,
-            });
-        }
-        return None;
-    }
-    let (number, after) = inside.split_once(']')?;
-    Some((Step::Item(number.parse().ok()?), after))
 }
 
 #[cfg(test)]
