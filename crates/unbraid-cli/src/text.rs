@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use futures::FutureExt;
 use unbraid::{Choice, ChoiceIndex, Completions};
 
-pub(crate) use self::left_out::{left_out, print_left_out, print_lines};
+pub(crate) use self::left_out::{left_out, print_left_out};
 use crate::{labels::Labels, printable::printable_text};
 
 /// Prints the texts of choices, one after the other.

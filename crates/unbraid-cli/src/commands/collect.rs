@@ -15,7 +15,7 @@ use crate::{
     input::{Input, NullListener, read_all},
     json, native,
     report::Report,
-    text::{TextPrinter, left_out, print_lines},
+    text::{TextPrinter, left_out, print_left_out},
     usage::CAN_COUNT,
 };
 
@@ -101,7 +101,7 @@ fn print_texts(demux: &Demux, source: &Input) -> io::Result<()> {
         lines.push((choice.index(), left_out(&message)));
     }
     for (index, lines) in lines {
-        print_lines(source, index, &lines);
+        print_left_out(source, index, &lines);
     }
     Ok(())
 }

@@ -6,21 +6,16 @@ use unbraid_core::{ChoiceIndex, Message};
 
 use crate::{output::print_error, printable::printable};
 
-/// Prints on the standard error what the text of a choice lacks: a refusal, calls, or an answer that is reasoning only.
-///
-/// A script reads the text from the standard output, so a refusal must not be mistaken for the text.
-pub(crate) fn print_left_out(source: &dyn fmt::Display, choice: ChoiceIndex, message: &Message) {
-    print_lines(source, choice, &left_out(message));
-}
-
-/// Prints what [`left_out`] has returned for a choice.
-pub(crate) fn print_lines(source: &dyn fmt::Display, choice: ChoiceIndex, left_out: &[String]) {
+/// Prints what [`left_out`] has returned for a choice on the standard error.
+pub(crate) fn print_left_out(source: &dyn fmt::Display, choice: ChoiceIndex, left_out: &[String]) {
     for what in left_out {
         print_error(format_args!("unbraid: {source}: choice {choice} {what}"));
     }
 }
 
-/// What the text of a message lacks.
+/// What the text of a message lacks: a refusal, calls, or that the answer is reasoning only.
+///
+/// A script reads the text from the standard output, so a refusal must not be mistaken for the text.
 pub(crate) fn left_out(message: &Message) -> Vec<String> {
     let mut left_out = Vec::new();
     if !message.refusal.is_empty() {

@@ -28,7 +28,7 @@ use crate::{
     output::print_error,
     printable::printable_text,
     report,
-    text::print_left_out,
+    text::{left_out, print_left_out},
 };
 
 /// What every turn of a conversation has in common.
@@ -228,7 +228,7 @@ fn print_all_left_out(choices: &[ChoiceOutcome]) {
     let mut choices: Vec<&ChoiceOutcome> = shown.collect();
     choices.sort_by_key(|choice| choice.choice);
     for choice in choices {
-        print_left_out(&"answer", choice.choice, &choice.message);
+        print_left_out(&"answer", choice.choice, &left_out(&choice.message));
     }
 }
 
