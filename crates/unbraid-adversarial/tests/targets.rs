@@ -61,6 +61,14 @@ fn control_characters_of_another_dialect_may_be_part_of_a_template() {
     assert!(hits.templates.contains(&true));
 }
 
+/// Strict mode ends at the second event. The reason of the first one, which the dialect has held back, comes before that.
+#[test]
+fn a_reason_that_is_held_back_comes_before_an_error_of_strict_mode() {
+    let event = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}"#;
+    let events = [event, r#"{"candidates":[]t"#].map(str::as_bytes);
+    let _hits = compare(&events, true);
+}
+
 #[test]
 fn the_invariants_of_demux_hold() {
     check("demux");

@@ -121,8 +121,13 @@ pub fn compare_demux(body: &[u8], seed: u64, config: &Config) {
     while let Some(Ok(frame)) = framer.next(&mut input) {
         let decoded = reference.decode(frame, &mut |update| expected.feed_update(update));
         if let Err(error) = decoded {
+            // What the dialect has held back comes first.
+            reference.finish_updates(false, &mut |update| expected.feed_update(update));
             expected.abort(error);
         }
+    }
+    if framer.finish().is_none() && framer.ends_inside() {
+        reference.cut_before_data();
     }
     reference.finish_updates(true, &mut |update| expected.feed_update(update));
     expected.finish();
