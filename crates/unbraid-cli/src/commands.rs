@@ -15,7 +15,7 @@ mod split;
 mod stats;
 mod watch;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args as _, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use self::{
     collect::CollectArgs, demo::DemoArgs, events::EventsArgs, generate::GenerateArgs,
@@ -82,6 +82,26 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the arguments of this process; a wrong one ends it with a message.
+    pub(crate) fn from_arguments() -> Self {
+        let matches = Self::described().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line, in which `serve` does not list the options that it refuses.
+    fn described() -> clap::Command {
+        let command = Self::command();
+        if cfg!(not(feature = "serve")) {
+            return command;
+        }
+        let shared = StreamArgs::augment_args(clap::Command::new("serve"));
+        let hidden: Vec<_> = shared
+            .get_arguments()
+            .map(|arg| arg.clone().hide(true))
+            .collect();
+        command.mut_subcommand("serve", |serve| serve.args(hidden))
+    }
+
     pub(crate) fn run(self) -> Result<Status, Failure> {
         let stream = &self.stream;
         match &self.command {
@@ -104,7 +124,7 @@ impl Cli {
             },
             #[cfg(not(feature = "serve"))]
             Command::Serve(_) => Err(Failure::missing("serve", "serve")),
-            Command::Generate(args) => generate::run(args, Self::command()),
+            Command::Generate(args) => generate::run(args, Self::described()),
         }
     }
 }

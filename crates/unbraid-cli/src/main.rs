@@ -43,8 +43,6 @@ mod usage;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    exit::code(commands::Cli::parse().run())
+    exit::code(commands::Cli::from_arguments().run())
 }

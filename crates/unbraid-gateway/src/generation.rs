@@ -29,7 +29,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
 };
-use unbraid_core::{ChoiceIndex, Metadata, StreamError};
+use unbraid_core::{ChoiceIndex, StreamError};
 use unbraid_log::{End, LogError, StreamId};
 
 pub(crate) use self::{
@@ -120,12 +120,7 @@ impl Generation {
             max_choices: options.max_n.max(args.expected),
             max_bytes: options.max_stream_bytes,
             wants_usage: args.wants_usage,
-            identity: Identity {
-                metadata: Metadata::default(),
-                endpoint: args.endpoint,
-                created: args.created,
-                model: args.model,
-            },
+            identity: Identity::new(args.endpoint, args.created, args.model),
             keeper,
             commands: args.commands,
             command_gate: WakeGate::default(),
@@ -150,7 +145,10 @@ impl Generation {
             let wakeup = poll_fn(|cx| self.poll(cx)).await;
             let lingers = self.clock.lingers() && matches!(wakeup, Wakeup::Read);
             let flushes = !lingers || !self.keeper.may_linger();
+            let is_command = matches!(wakeup, Wakeup::Command(_));
             self.handle(wakeup).await;
+            // A command gets the state that its caller reads next.
+            self.write_late_ends(is_command);
             if flushes && let Err(error) = self.keeper.flush().await {
                 self.log_failed(&error);
             }

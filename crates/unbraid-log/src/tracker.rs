@@ -246,8 +246,17 @@ impl<C: ChunkText> Tracker<C> {
         self.write_ends(identity, log);
     }
 
-    /// Writes the ends of choices. The only choice of a body that failed gets a last chunk that says so.
+    /// Writes the ends of choices. The only choice of a body that failed gets a last chunk that says so, and waits for the
+    /// first chunk of another body, whose id it has.
     fn write_ends(&mut self, identity: &Identity, log: &mut RecordBuilder) {
+        let is_early = matches!(self.role, Role::Single(_)) && !identity.has_chunks;
+        if !(is_early && self.routed.new_failure().is_some()) {
+            self.write_late_ends(identity, log);
+        }
+    }
+
+    /// Writes the end of a failed choice that waits for the first chunk of the answer.
+    pub fn write_late_ends(&mut self, identity: &Identity, log: &mut RecordBuilder) {
         if let Role::Single(index) = self.role
             && let Some(end) = self.routed.new_failure()
         {

@@ -161,6 +161,8 @@ fn an_invalid_command_line_exits_with_2() {
         check(&["--upstream", upstream], 2, "begin with http://");
     }
     check(&["--new-key", "two words"], 2, "white space");
+    let help = crate::unbraid("serve --help", b"").stdout;
+    assert!(help.contains("--upstream") && !help.contains("--dialect"));
 }
 
 #[test]

@@ -5,7 +5,9 @@ use unbraid_core::{ChoiceIndex, ServerError};
 use unbraid_log::{End, Event, LogError, StreamEnd};
 
 use super::{
-    Generation, rewrite,
+    Generation,
+    part::Part,
+    rewrite,
     tracker::{Role, TrackedChoice},
 };
 use crate::{upstream_error, view::error_object};
@@ -39,8 +41,22 @@ impl Generation {
         }
     }
 
+    /// Writes the ends of the choices of a fan-out that failed before any had a chunk, once one has, or none can.
+    pub(super) fn write_late_ends(&mut self, is_forced: bool) {
+        if !self.is_fan_out {
+            return;
+        }
+        if is_forced || self.identity.has_chunks || self.parts.iter().all(Part::is_closed) {
+            for part in &mut self.parts {
+                let log = &mut self.keeper.events;
+                part.tracker.write_late_ends(&self.identity, log);
+            }
+        }
+    }
+
     /// Writes the last events, and seals the log.
     pub(super) async fn close(&mut self) {
+        self.write_late_ends(true);
         let usage = self.usage();
         let is_whole = |end| matches!(end, End::Finished | End::DoneWithoutFinish);
         let has_usage = self.wants_usage && !usage.is_null();

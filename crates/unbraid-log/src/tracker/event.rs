@@ -136,6 +136,7 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
         };
         let payload = rest.as_deref().unwrap_or(payload);
         if let Some(chunk) = C::merged(payload, index, &written.identity.metadata) {
+            written.identity.has_chunks = true;
             push(log, touched, name, chunk.as_bytes());
         }
         return;
@@ -143,6 +144,7 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
     if written.role == Role::MaybeWhole && usage_only {
         return written.held.push(name, payload);
     }
+    written.identity.has_chunks = true;
     // Usage that is followed by more was not the usage of the whole body, and keeps its place.
     written.held.release(log);
     if written.routed.has_dropped {

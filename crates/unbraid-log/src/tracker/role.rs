@@ -49,6 +49,8 @@ pub struct Identity {
     pub created: u64,
     /// The model that was requested.
     pub model: Option<String>,
+    /// Whether a chunk of the answer was written.
+    pub has_chunks: bool,
 }
 
 /// What is written in place of chunks of the upstream.
@@ -72,6 +74,18 @@ pub trait ChunkText {
 }
 
 impl Identity {
+    /// That of a stream without a chunk, created at a time in Unix seconds.
+    #[must_use]
+    pub fn new(endpoint: &'static str, created: u64, model: Option<String>) -> Self {
+        Self {
+            metadata: Metadata::default(),
+            endpoint,
+            created,
+            model,
+            has_chunks: false,
+        }
+    }
+
     /// When the answer was created; the stream, while no chunk has arrived.
     #[must_use]
     pub fn created(&self) -> u64 {

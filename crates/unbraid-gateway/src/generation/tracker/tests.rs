@@ -1,15 +1,10 @@
-use unbraid_core::{ChoiceIndex, Metadata};
+use unbraid_core::ChoiceIndex;
 use unbraid_log::{End, Event, RecordBuilder, Seq};
 
 use super::{Identity, Role, Tracker};
 
 fn identity() -> Identity {
-    Identity {
-        metadata: Metadata::default(),
-        endpoint: "/v1/chat/completions",
-        created: 5,
-        model: Some("requested".into()),
-    }
+    Identity::new("/v1/chat/completions", 5, Some("requested".into()))
 }
 
 /// What the log gets of a body that is cut like this: one line for each event.
@@ -21,6 +16,7 @@ fn trace<'b>(role: Role, reads: impl IntoIterator<Item = &'b [u8]>) -> Vec<Strin
     }
     tracker.open_single();
     tracker.finish(None, &mut identity, &mut log);
+    tracker.write_late_ends(&identity, &mut log);
     entries(log)
 }
 

@@ -82,12 +82,8 @@ impl Attach {
                 let _reader = reader.map_or_else(connect, Ok)?;
                 let (status, body) = aggregate::wait(gateway, &found.view).await?;
                 let mut response = json_response(status, body);
-                for (name, value) in &without_body_headers(headers) {
-                    response
-                        .headers_mut()
-                        .entry(name)
-                        .or_insert_with(|| value.clone());
-                }
+                let own = std::mem::replace(response.headers_mut(), without_body_headers(headers));
+                response.headers_mut().extend(own);
                 response
             }
             Form::Async => {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{BODY, one_choice};
 use crate::support::{
-    Json, Reader, Step, Upstream, chunk, json_body, request, send, sse, start, start_with,
+    Json, Reader, Step, Upstream, chunk, eventually, json_body, request, send, sse, start,
+    start_with,
 };
 
 #[tokio::test]
@@ -57,19 +59,59 @@ async fn a_failing_choice_does_not_disturb_the_others() {
         gateway.view(&path).await.rest().await
     };
     let choice = view(String::new()).await;
-    // It failed before any answer had begun.
-    let chunk = choice[0].json();
-    assert!(
-        chunk["created"].as_u64().unwrap() > 1_000_000_000,
-        "{chunk}"
-    );
-    assert_eq!(chunk["model"], "m");
+    // It failed before any answer had begun, and waited for the first, whose identity it has.
+    let identities = events.iter().filter(|event| event.data != "[DONE]");
+    let identities = identities.map(|event| {
+        let json = event.json();
+        [json["id"].clone(), json["created"].clone()]
+    });
+    let identities: std::collections::HashSet<_> = identities.collect();
+    assert_eq!(identities.len(), 1, "{identities:?}");
     let error = json!({
         "message": "no", "type": "stream_error", "param": null, "code": "server_error",
     });
     assert_eq!(choice[1].json(), json!({ "error": error }));
     let resumed = view(format!("?after={}", choice[0].id.as_ref().unwrap())).await;
     assert_eq!(resumed, choice[1..]);
+}
+
+#[tokio::test]
+async fn a_failed_choice_that_waits_for_the_first_chunk_is_in_the_log_before_a_cancel_is_answered()
+{
+    let upstream = Upstream::script(|seen, _| match seen.json()["seed"].as_u64() {
+        Some(6) => json_body(500, r#"{"error":{"message":"no"}}"#),
+        _ => vec![sse(), Step::Sleep(Duration::from_secs(600))],
+    })
+    .await;
+    let gateway = start_with(&upstream, |builder| {
+        builder.fan_out(unbraid_gateway::FanOut::Always)
+    })
+    .await;
+    let body = r#"{"model":"m","n":8,"seed":5,"stream":true}"#;
+    let mut reader = Reader::new(send(gateway.post(body)).await);
+    let id = reader.header("x-stream-id").unwrap().to_owned();
+    // The first cancels may come before the gateway has read the failure.
+    let mut cancels = 2..8;
+    eventually("the failed choice ends at no cancel", async || {
+        let choice = cancels.next().unwrap();
+        let path = format!("/v1/streams/{id}/choices/{choice}");
+        let cancelled = send(gateway.method(Method::DELETE, &path)).await;
+        assert_eq!(cancelled.status(), 200);
+        gateway.status(&id).await["choices"][1]["end"] == "server_error"
+    })
+    .await;
+    // Without any chunk, the request names the model and the time.
+    let events = reader.until("\"error\"").await.events();
+    let is_failed = |event: &Value| event["choices"][0]["finish_reason"] == "error";
+    let failed = events
+        .iter()
+        .map(|event| event.json())
+        .find(is_failed)
+        .unwrap();
+    assert_eq!(failed["choices"][0]["index"], 1);
+    assert_eq!(failed["model"], "m");
+    assert!(failed["created"].as_u64().unwrap() > 1_000_000_000);
+    send(gateway.method(Method::DELETE, &format!("/v1/streams/{id}"))).await;
 }
 
 #[tokio::test]

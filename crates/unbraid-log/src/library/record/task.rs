@@ -10,8 +10,7 @@ use tokio::{
 };
 use unbraid::BoxError;
 use unbraid_core::{
-    ChoiceIndex, Limit, LimitExceeded, Metadata, StreamError, TransportError,
-    limits::MAX_BYTES_AFTER_DONE,
+    ChoiceIndex, Limit, LimitExceeded, StreamError, TransportError, limits::MAX_BYTES_AFTER_DONE,
 };
 
 use super::Recorder;
@@ -81,12 +80,7 @@ impl<B: AsRef<[u8]> + Send + 'static> RecordingTask<B> {
             body: Some(body),
             producer,
             tracker: Tracker::new(Role::Whole, recorder.max_choices),
-            identity: Identity {
-                metadata: Metadata::default(),
-                endpoint,
-                created: recorder.meta.created,
-                model: recorder.meta.model.clone(),
-            },
+            identity: Identity::new(endpoint, recorder.meta.created, recorder.meta.model.clone()),
             events: RecordBuilder::new(Seq(1)),
             bytes: 0,
             max_bytes: recorder.max_bytes,
