@@ -12,6 +12,7 @@ use bytes::Bytes;
 use unbraid_http::internal::RefusedN;
 
 pub(crate) use self::dropped::DroppedChoices;
+use self::whole::as_one_chunk;
 pub(crate) use self::whole::{BufferedAnswer, WholeAnswer, as_stream, count_choices, one_read};
 use self::{models::SingleChoiceModels, singles::send_singles};
 use crate::{
@@ -175,9 +176,16 @@ impl Launch {
         })
     }
 
-    /// A whole completion as a stream of one chunk; `None` if the answer is something else.
+    /// A whole completion as a stream of one chunk; `None` if the answer is something else. Its usage is an event of its own if
+    /// the client asked for that, or if more answers may follow, whose usage is added.
     pub(crate) fn completion(&self, whole: &BufferedAnswer) -> Option<Started> {
-        let chunk = as_stream(&whole.body).filter(|_| whole.status.is_success())?;
+        let splits_usage = self.request.wants_usage() || self.is_auto();
+        let as_events = if splits_usage {
+            as_stream
+        } else {
+            as_one_chunk
+        };
+        let chunk = as_events(&whole.body).filter(|_| whole.status.is_success())?;
         let part = StartedPart {
             source: PartSource::Open(one_read(chunk)),
             choice: None,

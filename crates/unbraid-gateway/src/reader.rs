@@ -160,7 +160,10 @@ impl Body for ReaderBody {
         match this.view.poll_frame(cx) {
             Poll::Ready(Some(Ok(bytes))) => {
                 let now = Instant::now();
-                if let Some(since) = this.permit.since_received(now) {
+                let since = this.permit.since_received(now);
+                // What is older than the last write was delivered with it, or before this reader came; the rest is the gateway's own.
+                let is_new = |since: &Duration| *since < now - this.last_write;
+                if let Some(since) = since.filter(is_new) {
                     this.metrics.delivered(since);
                 }
                 this.write(bytes, now)

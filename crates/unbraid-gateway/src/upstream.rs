@@ -100,8 +100,16 @@ impl Upstream {
     ///
     /// A client that an application has authenticated did so with the application's credential, which the upstream must
     /// not see.
-    pub(crate) fn request_headers(&self, client: &HeaderMap, is_authenticated: bool) -> HeaderMap {
-        let mut headers = headers::for_upstream(client);
+    pub(crate) fn request_headers(
+        &self,
+        client: &HeaderMap,
+        is_authenticated: bool,
+        is_passed_through: bool,
+    ) -> HeaderMap {
+        let mut headers = match is_passed_through {
+            true => headers::passed_through(client),
+            false => headers::for_upstream(client),
+        };
         if self.forwards_authorization
             && !is_authenticated
             && let Some(value) = client.get(AUTHORIZATION)

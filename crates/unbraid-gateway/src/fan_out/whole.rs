@@ -218,9 +218,18 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     }))
 }
 
-/// A completion as an event stream: one chunk, and one with the usage, as a provider that streams sends it; `None` if it is not
-/// a completion.
+/// A completion as an event stream: one chunk, and one with the usage, as a provider that streams sends it to a client that
+/// asks for usage; `None` if it is not a completion.
 pub(crate) fn as_stream(body: &[u8]) -> Option<Bytes> {
+    in_chunks(body, take_usage)
+}
+
+/// A completion as an event stream of one chunk, which has the usage, too.
+pub(super) fn as_one_chunk(body: &[u8]) -> Option<Bytes> {
+    in_chunks(body, |_| String::new())
+}
+
+fn in_chunks(body: &[u8], take_usage: fn(&mut Map<String, Value>) -> String) -> Option<Bytes> {
     let mut completion: Value = serde_json::from_slice(body).ok()?;
     let object = completion.as_object_mut()?;
     for choice in object.get_mut("choices")?.as_array_mut()? {

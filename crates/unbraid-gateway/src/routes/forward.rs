@@ -54,7 +54,7 @@ async fn forward(gateway: &Gateway, parts: &Parts, body: Bytes) -> Answer {
         method: parts.method.clone(),
         path: path.to_owned(),
         query: parts.uri.query().map(str::to_owned),
-        headers: upstream_headers(gateway, parts),
+        headers: upstream_headers(gateway, parts, true),
         body,
     };
     let answer = gateway.inner.upstream.send(&outgoing).await?;
@@ -97,13 +97,13 @@ pub(super) fn pass_holding<T: Send + 'static>(answer: upstream::Answer, held: T)
 /// The query and the headers of a request that is sent to the upstream.
 pub(super) fn upstream_parts(gateway: &Gateway, parts: &Parts) -> (Option<String>, HeaderMap) {
     let query = parts.uri.query().map(str::to_owned);
-    (query, upstream_headers(gateway, parts))
+    (query, upstream_headers(gateway, parts, false))
 }
 
-fn upstream_headers(gateway: &Gateway, parts: &Parts) -> HeaderMap {
+fn upstream_headers(gateway: &Gateway, parts: &Parts, is_passed_through: bool) -> HeaderMap {
     let is_authenticated = parts.extensions.get::<Principal>().is_some();
     let upstream = &gateway.inner.upstream;
-    upstream.request_headers(&parts.headers, is_authenticated)
+    upstream.request_headers(&parts.headers, is_authenticated, is_passed_through)
 }
 
 #[cfg(test)]

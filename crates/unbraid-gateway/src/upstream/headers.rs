@@ -11,6 +11,9 @@ use axum::http::{
     },
 };
 
+/// Standard headers that the gateway obeys where it keeps a stream.
+const OBEYED: [&str; 3] = ["prefer", "idempotency-key", "last-event-id"];
+
 /// Headers that concern one connection only (RFC 9110, 7.6.1).
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     [
@@ -26,15 +29,6 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
         || matches!(
             name.as_str(),
             "keep-alive" | "proxy-connection" | "http2-settings"
-        )
-}
-
-/// The gateway's own request headers.
-fn is_own(name: &HeaderName) -> bool {
-    name.as_str().starts_with("x-stream-")
-        || matches!(
-            name.as_str(),
-            "prefer" | "idempotency-key" | "last-event-id"
         )
 }
 
@@ -73,8 +67,17 @@ pub(super) fn detached(value: &HeaderValue) -> HeaderValue {
     )
 }
 
-/// The headers of a client's request that the upstream gets.
+/// The headers of a client's request that the upstream gets. What the gateway obeys itself, the upstream must not obey, too.
 pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = passed_through(headers);
+    for name in OBEYED {
+        passed.remove(name);
+    }
+    passed
+}
+
+/// The headers of a request that is passed through.
+pub(crate) fn passed_through(headers: &HeaderMap) -> HeaderMap {
     copy(headers, |name| {
         // `Expect` asks the gateway for its consent, which it has given by reading the body.
         [
@@ -86,7 +89,7 @@ pub(crate) fn for_upstream(headers: &HeaderMap) -> HeaderMap {
             EXPECT,
         ]
         .contains(name)
-            || is_own(name)
+            || name.as_str().starts_with("x-stream-")
     })
 }
 

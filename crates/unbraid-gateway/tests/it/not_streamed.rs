@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Json, Upstream, chunk, json_body, request, send, start, stream_of};
+use crate::support::{
+    Json, Reader, Step, Upstream, chunk, finish, json_body, request, send, start, stream_of,
+};
 
 #[tokio::test]
 async fn respond_async_keeps_a_whole_answer_as_a_stream() {
@@ -62,4 +64,46 @@ async fn an_error_of_the_upstream_inside_its_answer_is_that_of_the_aggregate() {
         json!({"message": "overloaded", "type": "api_error", "param": null, "code": 503}),
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_completion_that_is_kept_as_events_has_an_event_for_usage_only_if_that_is_asked_for() {
+    let completion = r#"{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"total_tokens":3}}"#;
+    let upstream = Upstream::steps(json_body(200, completion)).await;
+    let gateway = start(&upstream).await;
+    let check = async |key: &str, options: &str, chunks: usize| {
+        let body = format!(r#"{{"model":"m","stream":true{options}}}"#);
+        let post = gateway.post(body).header("idempotency-key", key);
+        let events = Reader::new(send(post).await).rest().await;
+        let (last, events) = events.split_last().unwrap();
+        assert_eq!(last.data, "[DONE]");
+        assert_eq!(events.len(), chunks, "{events:?}");
+        let usage = events.last().unwrap().json()["usage"].clone();
+        assert_eq!(usage, json!({"total_tokens": 3}));
+        assert_eq!(events[0].json()["choices"][0]["delta"]["content"], "Hi");
+    };
+    check("a", "", 1).await;
+    check("b", r#","stream_options":{"include_usage":true}"#, 2).await;
+}
+
+#[tokio::test]
+async fn an_aggregate_keeps_each_value_of_a_header_that_the_upstream_repeats() {
+    let mut steps = stream_of(&[chunk(0, "a"), finish(0), "[DONE]".into()]);
+    let head = Step::Head(
+        200,
+        vec![
+            ("content-type", "text/event-stream".into()),
+            ("x-upstream", "one".into()),
+            ("x-upstream", "two".into()),
+        ],
+    );
+    let old = std::mem::replace(&mut steps[0], head);
+    assert!(matches!(old, Step::Head(..)));
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    let post = gateway.post(r#"{"model":"m"}"#);
+    let response = send(post.header("idempotency-key", "k")).await;
+    let values: Vec<_> = response.headers().get_all("x-upstream").iter().collect();
+    assert_eq!(values, ["one", "two"]);
+    assert_eq!(response.headers()["content-type"], "application/json");
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use reqwest::Method;
 use tokio::{net::TcpStream, sync::Semaphore};
 use unbraid_log::internal::scripted::Engine;
 
@@ -262,6 +263,28 @@ async fn metrics_count_what_happens_and_contain_no_ids() {
     assert!(gateway.metric("unbraid_log_bytes") > 0.0);
     assert!(text.ends_with("# EOF\n"));
     assert!(!text.contains(&id) && !text.contains("\"m\""));
+}
+
+#[tokio::test]
+async fn only_what_the_upstream_has_just_sent_counts_as_delivered() {
+    let steps = vec![
+        sse(),
+        Step::Send(format!("data: {}\n\n", chunk(0, "a"))),
+        Step::Sleep(Duration::from_secs(600)),
+    ];
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    let (id, mut first) = gateway.create(1).await;
+    first.until("\"a\"").await;
+    let delivered = gateway.metric("unbraid_delivery_seconds_count");
+    for from in ["start", "snapshot", "tail"] {
+        let path = format!("/v1/streams/{id}/events?from={from}");
+        gateway.view(&path).await.until("data: ").await;
+    }
+    let path = format!("/v1/streams/{id}/cancel");
+    send(gateway.method(Method::POST, &path)).await;
+    first.until("[DONE]").await;
+    assert_eq!(gateway.metric("unbraid_delivery_seconds_count"), delivered);
 }
 
 #[tokio::test]

@@ -36,6 +36,15 @@ async fn models_are_passed_through_and_other_paths_only_if_configured() {
         (seen.target.as_str(), seen.body.as_slice()),
         ("/v1/embeddings", &b"{ }"[..])
     );
+    // What the gateway would obey, on a path of its own, is the provider's to obey here.
+    let keyed = gateway.post_to("/v1/embeddings", "{ }");
+    let keyed = keyed
+        .header("idempotency-key", "k")
+        .header("prefer", "wait");
+    assert_eq!(send(keyed).await.status(), 200);
+    let seen = upstream.seen().pop().unwrap();
+    assert_eq!(seen.headers["idempotency-key"], "k");
+    assert_eq!(seen.headers["prefer"], "wait");
     assert_eq!(delete(&gateway).await.status(), 200);
     let seen = upstream.seen().pop().unwrap();
     assert_eq!(
