@@ -69,7 +69,8 @@ enum Command {
     Replay(Box<ReplayArgs>),
     /// Serve an upstream to any OpenAI client, with a resumable, cancellable stream for each choice
     #[cfg(feature = "serve")]
-    #[command(after_help = serve::EXAMPLES)]
+    // The longer help, too, so that `--help` has a paragraph for each option.
+    #[command(after_help = serve::EXAMPLES, after_long_help = serve::EXAMPLES)]
     Serve(Box<serve::ServeArgs>),
     /// Not in this build, which lacks the feature `serve`
     #[cfg(not(feature = "serve"))]
