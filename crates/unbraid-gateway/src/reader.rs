@@ -162,7 +162,9 @@ impl Body for ReaderBody {
                 let now = Instant::now();
                 let since = this.permit.since_received(now);
                 // What is older than the last write was delivered with it, or before this reader came; the rest is the gateway's own.
-                let is_new = |since: &Duration| *since < now - this.last_write;
+                // The body of a POST begins with its generation, whose first read may be older than this reader.
+                let begins = this.is_new && this.kind == ViewKind::Post;
+                let is_new = |since: &Duration| begins || *since < now - this.last_write;
                 if let Some(since) = since.filter(is_new) {
                     this.metrics.delivered(since);
                 }
