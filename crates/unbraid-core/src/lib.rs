@@ -179,7 +179,7 @@ pub mod internal {
         route::{ChoiceSink, Router},
         text_delta::{Delta, DeltaKind, Extras, TextDelta},
         transcript::{EventFilter, TextKind},
-        usage::sum_across_dialects,
+        usage::{UnreadUsage, sum_across_dialects},
     };
 
     /// Drops the events that were not taken, for a caller that needs only the transcripts.

@@ -9,9 +9,11 @@ mod names;
 mod prompt;
 mod reported;
 mod reports;
+mod search;
 mod sum;
 mod tokenizer;
 mod tools;
+mod unread;
 
 use exact::Exact;
 use serde_json::Value;
@@ -23,6 +25,8 @@ pub use tokenizer::{Framing, Tokenizer};
 
 pub(crate) use exact::may_differ;
 pub(crate) use reported::{Known, Reported, Source};
+pub(crate) use unread::LastUsage;
+pub use unread::UnreadUsage;
 
 use crate::ChoiceIndex;
 

@@ -6,4 +6,5 @@ pub(crate) mod completion;
 pub(crate) mod log_owner;
 pub(crate) mod merged;
 mod shared_transcript;
+pub(crate) mod stream_event;
 pub(crate) mod tokenizer;

@@ -4,6 +4,7 @@ use super::{ChoiceSink, Route, Router, State};
 use crate::{
     BodyFormat, ChoiceEnd, EventIndex, FinishPolicy, StreamError, Warning,
     event::{Event, Position},
+    usage::{LastUsage, UnreadUsage},
 };
 
 impl Router {
@@ -179,8 +180,8 @@ impl Router {
         self.finish_all(end, event, sink);
         // The stream was complete at `[DONE]`. Without the option nobody would see an error after it.
         let result = if self.after_done { Ok(()) } else { result };
-        let usage = self.take_usage();
-        let empty = self.routes.is_empty() && result.is_ok() && usage.raw.is_null();
+        let usage = self.last_usage();
+        let empty = self.routes.is_empty() && result.is_ok() && usage.is_absent();
         // JSON of another API is never a success. If its format is not known either, the stream counts as empty.
         let unknown = empty && self.format == Some(BodyFormat::Json);
         let unsupported = self.unsupported().filter(|_| !unknown);
@@ -194,13 +195,19 @@ impl Router {
         };
         let position = Position::close(self.next_event);
         self.warn_at_close(&result, position, sink);
-        if usage.below_received {
+        if usage.is_below_received() {
             let message = "fewer completion tokens were reported than deltas with text arrived";
             let last = self.next_event.previous();
             self.warn(Warning::new("U15", last, message), position, sink);
         }
-        if !usage.raw.is_null() {
-            self.emit(Event::Usage(Box::new(usage)), position, sink);
+        match usage {
+            LastUsage::Absent => {}
+            LastUsage::Read(usage) => self.emit(Event::Usage(usage), position, sink),
+            LastUsage::Unread(usage) => {
+                let rest = sink.usage(usage, self.seq, position);
+                self.usage = rest.map(UnreadUsage::into_reported);
+                self.seq += 1;
+            }
         }
         if let Err(error) = &result {
             self.emit(Event::Error(error.clone()), position, sink);

@@ -1,9 +1,11 @@
 //! What the router knows about the stream, for its callers.
 
+use serde_json::Value;
+
 use super::{Route, Router};
 use crate::{
     ChoiceIndex, EventIndex, Metadata, StreamError, Usage, Warning,
-    usage::{Known, Reported},
+    usage::{Known, LastUsage, Reported, UnreadUsage},
 };
 
 impl Router {
@@ -48,13 +50,23 @@ impl Router {
     }
 
     /// The same when the stream closes, so that no more usage is reported.
-    pub(super) fn take_usage(&mut self) -> Usage {
+    pub(super) fn last_usage(&mut self) -> LastUsage {
         let Some(mut reported) = self.usage.take_if(|usage| !usage.is_empty()) else {
-            return Usage::default();
+            return LastUsage::Absent;
         };
-        let usage = reported.take_usage(&self.known(&self.received()));
+        let received = self.received();
+        let known = self.known(&received);
+        if reported.may_stay_unread(&known) {
+            let (finished, per_prompt) = (known.finished, known.choices_per_prompt);
+            let unread = UnreadUsage::new(reported, received, finished, per_prompt);
+            return LastUsage::Unread(unread);
+        }
+        let usage = reported.take_usage(&known);
         self.usage = Some(reported);
-        usage
+        match usage.raw {
+            Value::Null => LastUsage::Absent,
+            _ => LastUsage::Read(Box::new(usage)),
+        }
     }
 
     /// The deltas with text that were received for each choice.

@@ -1,10 +1,11 @@
 //! `ChoiceSink`: the receiver of what the router decides.
 
 use crate::{
-    ChoiceEnd, ChoiceIndex, CompletionKind, Update,
+    ChoiceEnd, ChoiceIndex, CompletionKind, Event, Update,
     event::{Position, Sequenced},
     text::Text,
     text_delta::Delta,
+    usage::UnreadUsage,
 };
 
 /// Carries out the router's decisions. A `slot` is the ordinal of a choice, in order of first appearance.
@@ -34,4 +35,17 @@ pub trait ChoiceSink {
 
     /// An event of the stream itself.
     fn stream_event(&mut self, event: Sequenced<Text>);
+
+    /// The usage of the stream, which is its event with the number `seq`. The router answers later questions about what is
+    /// returned.
+    fn usage(&mut self, usage: UnreadUsage, seq: u64, position: Position) -> Option<UnreadUsage> {
+        let read = Event::Usage(Box::new(usage.read()));
+        self.stream_event(Sequenced {
+            choice: None,
+            seq,
+            position,
+            event: read,
+        });
+        Some(usage)
+    }
 }

@@ -10,6 +10,7 @@ use super::{
     fields::{Fields, max_completion, merge, number, parse, shared_merged},
     names::Counts,
     reports::Reports,
+    search::completion_tokens,
     sum::add_value,
 };
 use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
@@ -48,6 +49,11 @@ struct ByFinish {
 }
 
 impl ByFinish {
+    fn add_first(&mut self, choice: ChoiceIndex, last: bool, raw: &str) {
+        self.early |= !last;
+        self.only = Some((choice, raw.into()));
+    }
+
     fn add(&mut self, choice: ChoiceIndex, last: bool, raw: &str, fields: &Arc<Fields>) {
         self.early |= !last;
         match self.only.take() {
@@ -135,6 +141,14 @@ impl Reported {
         if source == Source::WithChoices && self.envelope.replace(raw, form) {
             return true;
         }
+        // The first report, which nearly always is the only one, is read when someone asks for it.
+        if self.is_empty()
+            && let Some(tokens) = completion_tokens(raw)
+        {
+            self.note_first(raw, source);
+            self.envelope.add_first(raw, form, tokens);
+            return true;
+        }
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
             return false;
         };
@@ -165,6 +179,29 @@ impl Reported {
         true
     }
 
+    /// Notes the position of the first report.
+    fn note_first(&mut self, raw: &str, source: Source) {
+        match source {
+            Source::WithChoices => {}
+            Source::AtFinish {
+                choice,
+                shared,
+                last,
+            } => {
+                self.at_finish.shared |= shared;
+                self.at_finish.add_first(choice, last, raw);
+            }
+            Source::AfterFinish { choice, last } => {
+                self.at_finish.has_other = true;
+                self.after_finish.add_first(choice, last, raw);
+            }
+            Source::Bare => {
+                self.at_finish.has_other = true;
+                self.after_finish.has_other = true;
+            }
+        }
+    }
+
     pub(crate) fn choice(&mut self, choice: ChoiceIndex, raw: &str) {
         if raw.len() > MAX_USAGE_BYTES {
             return;
@@ -183,6 +220,13 @@ impl Reported {
     /// Notes that the stream is done, so that its reports cover all choices.
     pub(crate) fn done(&mut self) {
         self.done = true;
+    }
+
+    /// Whether the usage need not be read when no more reports follow: it has numbers, and they are not too few.
+    pub(crate) fn may_stay_unread(&self, known: &Known<'_>) -> bool {
+        let tokens = self.envelope.tokens_of_unread();
+        // With fewer tokens, it depends on the other numbers whether they are too few (U11, U15).
+        self.choices.is_empty() && tokens.is_some_and(|tokens| tokens >= known.all_received())
     }
 
     /// Returns the combined numbers.

@@ -29,8 +29,10 @@ struct Report {
     /// What it has in common with other reports; `None` if that is not known.
     form: Option<u64>,
     raw: String,
-    /// Its fields, unless it replaced another report.
+    /// Its fields, if they have been read.
     parsed: Option<Arc<Fields>>,
+    /// The completion tokens of the first report, if nothing else has been read of it.
+    completion_tokens: Option<u64>,
     /// Whether a report of this form was merged.
     is_merged: bool,
 }
@@ -68,12 +70,24 @@ impl Reports {
         if let Some(newest) = last.last_mut() {
             raw.clone_into(&mut newest.raw);
             newest.parsed = None;
+            newest.completion_tokens = None;
         }
         true
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.last.is_empty()
+    }
+
+    /// Adds the first report, of which nothing but the number of its completion tokens has been read.
+    pub(super) fn add_first(&mut self, raw: &str, form: Option<u64>, completion_tokens: u64) {
+        self.last.push(Report {
+            form,
+            raw: raw.to_owned(),
+            parsed: None,
+            completion_tokens: Some(completion_tokens),
+            is_merged: false,
+        });
     }
 
     /// Adds a report with these fields.
@@ -101,6 +115,7 @@ impl Reports {
             form,
             raw: raw.to_owned(),
             parsed: Some(parsed),
+            completion_tokens: None,
             is_merged: false,
         });
     }
@@ -110,7 +125,7 @@ impl Reports {
         if let (true, [only]) = (self.fields.is_empty(), &*self.last) {
             return match &only.parsed {
                 Some(fields) => merged(fields),
-                None => merged(&parse(&only.raw).unwrap_or_default()),
+                None => into_merged(parse(&only.raw).unwrap_or_default()),
             };
         }
         let mut all = self.fields.clone();
@@ -118,6 +133,14 @@ impl Reports {
             report.merge_fields(&mut all);
         }
         all
+    }
+
+    /// The completion tokens of the only report, if nothing else has been read of it.
+    pub(super) fn tokens_of_unread(&self) -> Option<u64> {
+        match &*self.last {
+            [only] if self.fields.is_empty() => only.completion_tokens,
+            _ => None,
+        }
     }
 
     /// The same, but the fields of an only report are not copied: they would have to be read again.

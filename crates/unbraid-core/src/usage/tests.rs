@@ -1,6 +1,7 @@
 //! Reported usage, and the estimates beside it.
 
 use serde_json::{Value, json};
+use unbraid_testkit::cut::Rng;
 
 use crate::{ChoiceIndex, Config, Demux, Event, Prompt, Tokenizer, Usage, UsageSource};
 
@@ -348,4 +349,51 @@ fn nothing_reported_and_nothing_received_is_absent() {
         demux.choice(ChoiceIndex(0)).is_none(),
         usage.per_choice.is_empty()
     );
+}
+
+/// A name with an escape is not searched for, so its usage is read when it arrives.
+#[test]
+fn usage_is_the_same_whether_it_is_read_at_its_arrival_or_when_someone_asks() {
+    let mut rng = Rng::new(15);
+    let mut ends_unread = 0;
+    for _ in 0..3_000 {
+        let choices = 1 + rng.below(3) as u32;
+        let mut stream = words(choices);
+        let report = |rng: &mut Rng| match rng.below(4) {
+            0 => Value::Null,
+            1 => {
+                json!({ "completion_tokens": rng.below(12), "extra": [null, {"b": 1}], "n": null })
+            }
+            2 => {
+                json!({ "completion_tokens": rng.below(12), "completion_tokens_details": {"reasoning_tokens": rng.below(9)} })
+            }
+            _ => usage(rng.below(9) as u64, rng.below(12) as u64),
+        };
+        for index in 0..choices {
+            if rng.chance(0.7) {
+                stream += &chunk(&json!([finish(index)]), &report(&mut rng));
+            }
+            if rng.chance(0.3) {
+                stream += &chunk(&json!([]), &report(&mut rng));
+            }
+            if rng.chance(0.1) {
+                stream += &chunk(&json!([delta(index, " b")]), &report(&mut rng));
+            }
+        }
+        if rng.chance(0.6) {
+            stream += "data: [DONE]\n\n";
+        }
+        let events = |stream: &str| {
+            let mut demux = read(stream, Config::default());
+            let mut lines = Vec::new();
+            while let Some(event) = demux.next_event() {
+                lines.push(event.to_string());
+            }
+            (lines, demux.usage())
+        };
+        let at_once = stream.replace("completion_tokens\":", "completion_token\\u0073\":");
+        assert_eq!(events(&stream), events(&at_once), "{stream}");
+        ends_unread += u32::from(stream.matches("completion_tokens\":").count() == 1);
+    }
+    assert!(ends_unread > 300, "{ends_unread}");
 }

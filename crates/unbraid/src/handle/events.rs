@@ -353,7 +353,7 @@ impl AllEvents {
             ..
         } = self;
         completion.poll(cx, |state| {
-            copied.extend(state.events.iter().skip(*seq).cloned());
+            copied.extend(state.events_from(*seq));
             *seq = state.events.len();
             let new = state.choices.iter().skip(choices.len());
             choices.extend(new.map(|log| ChoicePosition {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, CompletionKind, Config, Event, Position, Sequenced, Update, Usage,
     Warning,
-    internal::{ChoiceSink, Delta, prefetch},
+    internal::{ChoiceSink, Delta, UnreadUsage, prefetch},
 };
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     state::{
         batch::Batch, choice_log::ChoiceLog, completion::CompletionWriter, log_owner::LogOwner,
+        stream_event::StreamEvent,
     },
     sync::{
         shared::Deferred,
@@ -39,7 +40,7 @@ pub(crate) struct Outbox {
     /// The slots with undelivered work, those whose choice is still to be announced, and those whose actor is still to be started.
     undelivered: SmallVec<[usize; 8]>,
     /// Events of the stream itself.
-    events: Vec<Sequenced>,
+    events: Vec<StreamEvent>,
     /// One route per choice; the index is the router's slot.
     routes: Vec<ChoiceRoute>,
 }
@@ -143,7 +144,7 @@ impl Outbox {
     }
 
     /// Takes the stream's own events since the last call.
-    pub(crate) fn take_events(&mut self) -> Vec<Sequenced> {
+    pub(crate) fn take_events(&mut self) -> Vec<StreamEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -354,7 +355,19 @@ impl ChoiceSink for Outbox {
             }
             _ => {}
         }
-        self.events.push(event);
+        let Sequenced {
+            position, event, ..
+        } = event;
+        self.events.push(StreamEvent::new(position, event));
+    }
+
+    fn usage(&mut self, usage: UnreadUsage, _seq: u64, position: Position) -> Option<UnreadUsage> {
+        if self.capacity().is_some() {
+            self.usage = Some(Box::new(usage.read()));
+        } else {
+            self.events.push(StreamEvent::usage(position, usage));
+        }
+        None
     }
 }
 

@@ -8,6 +8,7 @@ use unbraid_core::{Event, Metadata, Position, Prompt, Sequenced, StreamError, Us
 use super::{
     choice_log::ChoiceLog,
     merged::{Closed, SourceState, Sources},
+    stream_event::StreamEvent,
     tokenizer::TokenizerSelector,
 };
 use crate::sync::shared::{ApplyPending, Pending, Shared};
@@ -18,7 +19,7 @@ pub(crate) struct CompletionState {
     /// In the order of their first appearance.
     pub(crate) choices: Vec<ChoiceLog>,
     /// The events of the stream itself.
-    pub(crate) events: Vec<Sequenced>,
+    pub(crate) events: Vec<StreamEvent>,
     pub(crate) sources: Sources,
     /// Warnings about all sources together.
     own_warnings: Vec<Warning>,
@@ -50,7 +51,7 @@ pub(crate) struct Estimate {
 #[derive(Debug)]
 pub(crate) struct Published<'r> {
     pub(crate) choices: Vec<ChoiceLog>,
-    pub(crate) events: Vec<Sequenced>,
+    pub(crate) events: Vec<StreamEvent>,
     pub(crate) metadata: &'r Metadata,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) warnings_dropped: u64,
@@ -76,6 +77,13 @@ impl CompletionState {
     /// The state of a completion to which sources are added.
     pub(crate) fn of_several_sources() -> Self {
         Self::new(Sources::several())
+    }
+
+    /// The events after the first `seq`. They are numbered here and not by their source, because several sources share one
+    /// sequence.
+    pub(crate) fn events_from(&self, seq: usize) -> impl Iterator<Item = Sequenced> {
+        let events = self.events.iter().enumerate().skip(seq);
+        events.map(|(seq, event)| event.numbered(seq as u64))
     }
 
     pub(crate) fn metadata(&self) -> Metadata {
@@ -111,11 +119,9 @@ impl CompletionState {
         } else {
             self.choices.extend(choices);
         }
-        for sequenced in published.events {
-            if self.sources.passes_on(&sequenced.event) {
-                self.emit(sequenced.position, sequenced.event);
-            }
-        }
+        let events = published.events.into_iter();
+        self.events
+            .extend(events.filter(|event| self.sources.passes_on(event)));
     }
 
     /// The reported usage, once the stream has closed.
@@ -138,11 +144,14 @@ impl CompletionState {
 
     /// The usage of the only source, which is one of the last events.
     fn usage_of_only(&self) -> Usage {
-        let usage = |event: &Sequenced| match &event.event {
-            Event::Usage(usage) => Some((**usage).clone()),
-            _ => None,
-        };
-        self.events.iter().rev().find_map(usage).unwrap_or_default()
+        let mut events = self.events.iter().rev();
+        match events
+            .find(|event| event.is_usage())
+            .map(StreamEvent::event)
+        {
+            Some(Event::Usage(usage)) => (**usage).clone(),
+            _ => Usage::default(),
+        }
     }
 
     fn close(&mut self, source: usize, closed: Closed, usage: Option<Box<Usage>>) {
@@ -187,9 +196,7 @@ impl CompletionState {
     }
 
     fn emit(&mut self, position: Position, event: Event) {
-        // Numbered here and not by the source: several sources share one sequence.
-        let seq = self.events.len() as u64;
-        self.events.push(Sequenced::new(None, seq, position, event));
+        self.events.push(StreamEvent::new(position, event));
     }
 }
 

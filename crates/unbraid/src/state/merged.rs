@@ -5,7 +5,7 @@ use unbraid_core::{
     ChoiceIndex, Event, Metadata, StreamError, Usage, Warning, internal::sum_across_dialects,
 };
 
-use super::choice_log::ChoiceLog;
+use super::{choice_log::ChoiceLog, stream_event::StreamEvent};
 
 /// How a stream closed.
 #[derive(Debug, Clone)]
@@ -216,9 +216,9 @@ impl Sources {
 
     /// Whether an event of a source is one of the completion, too. The usage and the error of one source of several are not
     /// those of the whole.
-    pub(crate) fn passes_on(&self, event: &Event) -> bool {
+    pub(crate) fn passes_on(&self, event: &StreamEvent) -> bool {
         self.is_one()
-            || match event {
+            || match event.event() {
                 Event::Usage(_) | Event::Error(_) => false,
                 Event::Warning(warning) => !is_missing_choices(warning),
                 _ => true,
