@@ -179,7 +179,8 @@ impl Launch {
     /// A whole completion as a stream of one chunk; `None` if the answer is something else. Its usage is an event of its own if
     /// the client asked for that, or if more answers may follow, whose usage is added.
     pub(crate) fn completion(&self, whole: &BufferedAnswer) -> Option<Started> {
-        let splits_usage = self.request.wants_usage() || self.is_auto();
+        let may_lack_choices = self.is_auto() && count_choices(&whole.body) == Some(1);
+        let splits_usage = self.request.wants_usage() || may_lack_choices;
         let as_events = if splits_usage {
             as_stream
         } else {

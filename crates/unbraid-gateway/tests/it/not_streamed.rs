@@ -87,6 +87,35 @@ async fn a_completion_that_is_kept_as_events_has_an_event_for_usage_only_if_that
 }
 
 #[tokio::test]
+async fn the_usage_of_a_completion_with_all_choices_stays_beside_them() {
+    let choice = |index: u32| {
+        let message = json!({"role": "assistant", "content": "Hi"});
+        json!({"index": index, "message": message, "finish_reason": "stop"})
+    };
+    let body = json!({
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [choice(0), choice(1)], "usage": {"total_tokens": 3},
+    });
+    let upstream = Upstream::steps(json_body(200, &body.to_string())).await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(request(2)).header("prefer", "respond-async")).await;
+    let status: Value = response.value().await;
+    let id = status["id"].as_str().unwrap();
+    let mut view = gateway.view(&format!("/v1/streams/{id}")).await;
+    let events = view.rest().await;
+    let chunks: Vec<Value> = events
+        .iter()
+        .filter(|event| event.data.starts_with('{'))
+        .map(|event| event.json())
+        .collect();
+    assert!(
+        chunks.iter().all(|chunk| chunk["choices"] != json!([])),
+        "{chunks:?}"
+    );
+    assert_eq!(chunks[0]["usage"]["total_tokens"], 3);
+}
+
+#[tokio::test]
 async fn an_aggregate_keeps_each_value_of_a_header_that_the_upstream_repeats() {
     let mut steps = stream_of(&[chunk(0, "a"), finish(0), "[DONE]".into()]);
     let head = Step::Head(
