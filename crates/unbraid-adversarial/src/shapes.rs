@@ -114,6 +114,8 @@ impl Server {
                 ("logprobs", self.logprobs(rng)),
                 ("message", ["null", "{}"][rng.below(2)].into()),
                 ("native_finish_reason", "null".into()),
+                ("reasoning", string(rng)),
+                ("reasoning_details", "[{\"text\":\"a\"}]".into()),
                 ("content_filter_results", self.value(2, rng)),
                 ("stop_reason", "null".into()),
                 ("token_ids", "[1,2]".into()),

@@ -75,9 +75,11 @@ pub(crate) fn element<'a>(
         ..Element::default()
     };
     let mut logprob = None;
+    let text = text_without_delta(node);
     for (key, value) in fields {
         match &**key {
             "index" | "delta" | "message" | "text" => {}
+            _ if text.is_some() && openai_text::is_field_beside_text(key, reasoning_keys) => {}
             "logprobs" if let Value::Number(raw) = value.value => {
                 logprob = Some(raw).filter(|_| value.clean);
             }
@@ -162,12 +164,22 @@ fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
-fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
-    // PHP writes an empty object as a list (E22).
+/// The delta of an entry, of any type. PHP writes an empty object as a list (E22).
+fn present_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
     let is_absent =
         |delta: &Node<'_>| delta.is_null() || delta.as_array().is_some_and(<[_]>::is_empty);
-    let present = node.get("delta").filter(|delta| !is_absent(delta));
+    node.get("delta").filter(|delta| !is_absent(delta))
+}
+
+/// The `text` of an entry of a text completion.
+fn text_without_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
+    let has_delta = present_delta(node).is_some_and(|delta| delta.as_object().is_some());
+    node.get("text").filter(|_| !has_delta)
+}
+
+/// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
+fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
+    let present = present_delta(node);
     let delta = present.filter(|delta| delta.as_object().is_some());
     match (delta, present) {
         (Some(delta), _) => openai_chat::delta(delta, element, reasoning_keys),
@@ -181,8 +193,10 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: 
         }
         (None, None) => {}
     }
-    if let Some(text) = node.get("text") {
-        openai_text::text(text, delta.is_some(), element);
+    match node.get("text") {
+        Some(text) if delta.is_some() => openai_text::take_text(text, element),
+        Some(text) => openai_text::entry(node, text, element, reasoning_keys),
+        None => {}
     }
     let message = node.get("message").filter(|message| message.is_set());
     if let Some(message) = message

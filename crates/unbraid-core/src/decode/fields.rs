@@ -20,6 +20,7 @@ use crate::{
         Chunk, Element, Pairs, has_fields, is_padding, is_padding_of_p, some_reason, some_text,
         usage_json,
     },
+    dialect::openai_text,
     limits::{MAX_FIELDS, MAX_JSON_DEPTH},
     node::{self, may_overflow},
 };
@@ -311,6 +312,10 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             name if is_padding(name) => {
                 self.has_padding = true;
                 value.raw()?;
+            }
+            // Beside a text these are fields of a delta, and the text may come later.
+            name if openai_text::is_beside_text(name, || value.reasoning_rank(name).is_some()) => {
+                value.null_only()?;
             }
             _ => keep_unknown(&mut self.update.metadata, key, value)?,
         }

@@ -14,9 +14,20 @@ use crate::{
 
 /// Reads a delta, or a full message.
 pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
+    let fields = node.as_object().unwrap_or_default();
+    read_fields(fields.iter(), element, reasoning_keys);
+}
+
+/// Reads the fields of a delta, wherever a server has them.
+pub(super) fn read_fields<'n, 'a: 'n>(
+    fields: impl Iterator<Item = &'n (Cow<'a, str>, Node<'a>)>,
+    element: &mut Element<'a>,
+    reasoning_keys: &[Arc<str>],
+) {
     // The text of the highest-ranked reasoning field so far, and its rank.
     let mut reasoning: Option<(usize, Fragment<'a>)> = None;
-    for (key, value) in node.as_object().unwrap_or_default() {
+    let mut reasoning_details = None;
+    for (key, value) in fields {
         match &**key {
             "role" => element.update.role = value.text().filter(|role| !role.is_empty()),
             "content" => content(value, element),
@@ -40,7 +51,12 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_ke
                     }
                 }
                 None if value.is_null() => {}
-                None => put_field(&mut element.fields, key.clone(), value.to_json()),
+                None => {
+                    if other == "reasoning_details" {
+                        reasoning_details = Some(value);
+                    }
+                    put_field(&mut element.fields, key.clone(), value.to_json());
+                }
             },
         }
     }
@@ -51,7 +67,7 @@ pub(crate) fn delta<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_ke
         (None, None) => None,
     };
     element.update.reasoning = reasoning.map(|(_, text)| text).or(from_parts);
-    if let (None, Some(list)) = (&element.update.reasoning, node.get("reasoning_details")) {
+    if let (None, Some(list)) = (&element.update.reasoning, reasoning_details) {
         let (text, replaced_half) = details(list);
         element.reasoning_origin = text.is_some().then_some(ReasoningOrigin::Details);
         element.replaced_half |= replaced_half;

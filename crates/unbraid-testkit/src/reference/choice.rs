@@ -1,6 +1,6 @@
 //! One choice, assembled from its elements.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::fault;
 use super::lenient::{is_high_half, join_halves};
@@ -64,6 +64,14 @@ impl Choice {
     }
 
     pub(super) fn apply(&mut self, element: &Value, reasoning_keys: Option<&[String]>) {
+        if element.get("text").is_some() && !element["delta"].is_object() {
+            let fields = beside_text(element, reasoning_keys);
+            if !fields.is_empty() {
+                let mut element = element.clone();
+                element["delta"] = Value::Object(fields);
+                return self.apply(&element, reasoning_keys);
+            }
+        }
         let was_empty = !self.has_payload();
         let delta = self.delta(element);
         let is_message = element
@@ -348,6 +356,26 @@ fn has_payload_field(delta: &Value) -> bool {
     delta
         .as_object()
         .is_some_and(|fields| fields.values().any(is_payload))
+}
+
+/// What an entry of a text completion has beside its text, where a chat has it in its delta (C19).
+fn beside_text(element: &Value, keys: Option<&[String]>) -> Map<String, Value> {
+    let names = [
+        "refusal",
+        "tool_calls",
+        "function_call",
+        "reasoning_details",
+    ];
+    let is_reasoning = |key: &String| match keys {
+        Some(keys) => keys.contains(key),
+        None => REASONING_KEYS.contains(&&**key),
+    };
+    let fields = element.as_object().into_iter().flatten();
+    let beside = fields
+        .filter(|(key, value)| !value.is_null() && (names.contains(&&***key) || is_reasoning(key)));
+    beside
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// Whether a delta has a field that belongs to the message and has no text (C20).

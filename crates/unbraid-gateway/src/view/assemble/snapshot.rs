@@ -103,7 +103,7 @@ fn select(chunk: String, target: Target) -> Vec<u8> {
 pub(super) fn response_choice(transcript: &Transcript) -> String {
     let text = choice_text(transcript);
     let message = transcript.message();
-    if message.reasoning.is_empty() || transcript.kind() == CompletionKind::Text {
+    if message.reasoning.is_empty() {
         return text;
     }
     let named = |name: String, raw: &str| {
@@ -115,11 +115,15 @@ pub(super) fn response_choice(transcript: &Transcript) -> String {
         };
         (name, raw.to_owned())
     };
-    let changed = |name: String, raw: &str| {
+    let in_message = |name: String, raw: &str| {
         let message = (name == "message").then(|| with_members(raw, named));
         (name, message.flatten().unwrap_or_else(|| raw.to_owned()))
     };
-    with_members(&text, changed).unwrap_or(text)
+    let changed = match transcript.kind() {
+        CompletionKind::Text => with_members(&text, named),
+        _ => with_members(&text, in_message),
+    };
+    changed.unwrap_or(text)
 }
 
 /// One choice as an entry of a response, with the error that ended it alone, as its event has it.
@@ -146,6 +150,7 @@ fn with_members(raw: &str, change: impl Fn(String, &str) -> (String, String)) ->
 /// One choice as an entry of a chunk.
 fn choice(transcript: &Transcript) -> Option<String> {
     let message = transcript.message();
+    let is_text = transcript.kind() == CompletionKind::Text;
     let choice: Members = members(&choice_text(transcript))?;
     let fields = choice.into_iter().filter_map(|(name, value)| {
         let is_null = value.get() == "null";
@@ -154,6 +159,9 @@ fn choice(transcript: &Transcript) -> Option<String> {
             // A chunk of a running choice has a reason, too.
             "finish_reason" => (name, value.get().to_owned()),
             _ if is_null => return None,
+            // What a text completion has beside its text.
+            "reasoning" if is_text => (reasoning_key(&message), value.get().to_owned()),
+            "tool_calls" if is_text => (name, calls(&message, value.get())?),
             _ => (name, value.get().to_owned()),
         })
     });

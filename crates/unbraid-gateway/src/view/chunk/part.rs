@@ -31,6 +31,12 @@ pub(super) fn keep(
         return false;
     };
     let is_set = |value: &Span| json::is_set(text, value);
+    let is_text = |member: &Member| json::is_key(text, &member.key, "text");
+    let is_delta = |member: &Member| {
+        json::is_key(text, &member.key, "delta") && json::object(text, &member.value).is_some()
+    };
+    // A text completion has beside its text what a chat has in its delta.
+    let has_text = object.members.iter().any(is_text) && !object.members.iter().any(is_delta);
     let mut is_shown = json::member(text, &object, "finish_reason").is_some_and(is_set);
     for member in &object.members {
         let is = |name| json::is_key(text, &member.key, name);
@@ -40,9 +46,24 @@ pub(super) fn keep(
             is_shown |= is_set(&member.value);
         } else if is("text") && is_set(&member.value) {
             edits.replace(member.value.clone(), "\"\"");
+        } else if has_text && is_beside_text(text, member) && is_set(&member.value) {
+            let (is_kept, has_value) = selects(text, member, part, calls, edits);
+            is_shown |= has_value;
+            if !is_kept {
+                edits.replace(member.value.clone(), "null");
+            }
         }
     }
     is_shown
+}
+
+fn is_beside_text(text: &[u8], member: &Member) -> bool {
+    let names = ["refusal", "tool_calls", "function_call"]
+        .into_iter()
+        .chain(REASONING);
+    names
+        .into_iter()
+        .any(|name| json::is_key(text, &member.key, name))
 }
 
 fn keep_in_message(
@@ -58,26 +79,35 @@ fn keep_in_message(
     let mut is_shown = false;
     let mut kept = Vec::with_capacity(object.members.len());
     for member in &object.members {
-        let is = |name: &str| json::is_key(text, &member.key, name);
-        let (is_kept, has_value) = match part {
-            _ if is("role") => (true, json::is_set(text, &member.value)),
-            Part::Content if is("content") => (true, json::is_set(text, &member.value)),
-            Part::Refusal if is("refusal") => (true, json::is_set(text, &member.value)),
-            Part::Reasoning if REASONING.iter().any(|name| is(name)) => {
-                (true, json::is_set(text, &member.value))
-            }
-            Part::ToolCall(0) if is("function_call") => (true, json::is_set(text, &member.value)),
-            Part::ToolCall(call) if is("tool_calls") => {
-                let has_call = keep_call(text, member, call, calls, edits);
-                (has_call, has_call)
-            }
-            Part::Content | Part::Reasoning | Part::Refusal | Part::ToolCall(_) => (false, false),
-        };
+        let (is_kept, has_value) = selects(text, member, part, calls, edits);
         is_shown |= has_value;
         kept.push((member.span(), is_kept));
     }
     edits.keep_items(&object.interior, kept.into_iter());
     is_shown
+}
+
+/// Whether a field of a message belongs to the view of one part, and whether it has a value for it.
+fn selects(
+    text: &[u8],
+    member: &Member,
+    part: Part,
+    calls: &mut CallNumbers,
+    edits: &mut Edits,
+) -> (bool, bool) {
+    let is = |name: &str| json::is_key(text, &member.key, name);
+    let is_part = match part {
+        _ if is("role") => true,
+        Part::Content => is("content"),
+        Part::Refusal => is("refusal"),
+        Part::Reasoning => REASONING.iter().any(|name| is(name)),
+        Part::ToolCall(0) if is("function_call") => true,
+        Part::ToolCall(call) => {
+            let has_call = is("tool_calls") && keep_call(text, member, call, calls, edits);
+            return (has_call, has_call);
+        }
+    };
+    (is_part, is_part && json::is_set(text, &member.value))
 }
 
 /// Removes all calls but one. Returns whether it is there.

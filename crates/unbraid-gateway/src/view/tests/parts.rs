@@ -124,3 +124,42 @@ fn parts_of_text_completions_are_their_text() {
     );
     assert_eq!(reasoning.matches("id: ").count(), 1);
 }
+
+#[test]
+fn a_text_completion_has_its_other_parts_beside_its_text() {
+    let mut script = Script::of(Meta::new("/v1/completions", 7));
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"text":"a","reasoning":"r","finish_reason":null}]}"#,
+    );
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"text":"b","reasoning":null,"finish_reason":"stop"}]}"#,
+    );
+    let shows = |kind, expected: &[&str]| {
+        let (text, _) = script.read(part(0, kind), Start::Beginning);
+        let chunks = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let entries: Vec<&str> = chunks
+            .filter_map(|chunk| chunk.strip_prefix(r#"{"choices":[{"index":0,"#))
+            .collect();
+        assert_eq!(entries, expected, "{text}");
+    };
+    shows(
+        Part::Content,
+        &[
+            r#""text":"a","reasoning":null,"finish_reason":null}]}"#,
+            r#""text":"b","reasoning":null,"finish_reason":"stop"}]}"#,
+        ],
+    );
+    shows(
+        Part::Reasoning,
+        &[
+            r#""text":"","reasoning":"r","finish_reason":null}]}"#,
+            r#""text":"","reasoning":null,"finish_reason":"stop"}]}"#,
+        ],
+    );
+    shows(
+        Part::Refusal,
+        &[r#""text":"","reasoning":null,"finish_reason":"stop"}]}"#],
+    );
+}
