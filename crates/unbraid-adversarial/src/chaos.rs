@@ -95,6 +95,8 @@ pub struct Options {
     pub kills: usize,
     /// What decides the faults.
     pub seed: u64,
+    /// The round of the seed to begin with, from 1.
+    pub first_round: u64,
     /// How many clients read at once.
     pub clients: usize,
     /// The lease of the gateways.
@@ -109,6 +111,12 @@ pub struct Options {
 const GATEWAYS: usize = 3;
 
 impl Options {
+    /// The seed of a round.
+    fn seed_of(&self, round: u64) -> u64 {
+        let before = round.saturating_sub(1);
+        self.seed.wrapping_add(before.wrapping_mul(0x5851_f42d))
+    }
+
     fn gateways(&self) -> usize {
         match self.log.broker() {
             Some(_) => GATEWAYS,
@@ -183,7 +191,7 @@ pub async fn run(options: Options, mut progress: impl FnMut(&str)) -> Result<Sum
         possible,
     };
     let mut totals = Totals::default();
-    let (mut number, mut reported) = (0, 0);
+    let (mut number, mut reported) = (options.first_round, 0);
     let more = |totals: &Totals| match options.plan {
         Plan::Rolling => totals.rounds == 0,
         Plan::Chaos => {
@@ -192,7 +200,6 @@ pub async fn run(options: Options, mut progress: impl FnMut(&str)) -> Result<Sum
     };
     while more(&totals) {
         round::run(&stage, &options, number, &mut totals).await?;
-        number += 1;
         for found in totals.found.iter().skip(reported) {
             progress(&found.to_string());
         }
@@ -205,6 +212,7 @@ pub async fn run(options: Options, mut progress: impl FnMut(&str)) -> Result<Sum
             totals.found.len(),
             start.elapsed().as_secs()
         ));
+        number += 1;
     }
     // The broker's disk is in the folder.
     drop(stage);

@@ -171,10 +171,11 @@ fn present_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
     node.get("delta").filter(|delta| !is_absent(delta))
 }
 
-/// The `text` of an entry of a text completion.
+/// The `text` of an entry whose delta says nothing.
 fn text_without_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
-    let has_delta = present_delta(node).is_some_and(|delta| delta.as_object().is_some());
-    node.get("text").filter(|_| !has_delta)
+    let fields = present_delta(node).and_then(Node::as_object);
+    let has_fields = fields.is_some_and(|fields| !fields.is_empty());
+    node.get("text").filter(|_| !has_fields)
 }
 
 /// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
@@ -193,10 +194,11 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: 
         }
         (None, None) => {}
     }
-    match node.get("text") {
-        Some(text) if delta.is_some() => openai_text::take_text(text, element),
-        Some(text) => openai_text::entry(node, text, element, reasoning_keys),
-        None => {}
+    if let Some(text) = node.get("text") {
+        if text_without_delta(node).is_some() {
+            openai_text::fields_beside(node, element, reasoning_keys);
+        }
+        openai_text::text(text, delta.is_some(), element);
     }
     let message = node.get("message").filter(|message| message.is_set());
     if let Some(message) = message

@@ -33,6 +33,9 @@ mod unix {
         /// What decides the faults and their times
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Begin with this round of the seed, such as one that broke a rule, and not with the first
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        round: u64,
         /// How many clients read at once
         #[arg(long, default_value_t = 200)]
         clients: usize,
@@ -91,6 +94,7 @@ mod unix {
             },
             kills: args.kills,
             seed: args.seed,
+            first_round: args.round,
             clients: args.clients.max(1),
             lease: Duration::from_secs(args.lease.max(1)),
             time: Duration::from_secs(args.seconds),

@@ -47,14 +47,14 @@ const READERS: usize = 5;
 /// How long streams begin after the start of a round, in milliseconds.
 const SPREAD_MS: usize = 5_000;
 
-/// Runs one round, and adds what happened to the totals.
+/// Runs one round, of which the first has the number 1, and adds what happened to the totals.
 pub(super) async fn run(
     stage: &Stage,
     options: &Options,
     number: u64,
     totals: &mut Totals,
 ) -> Result<(), CannotRun> {
-    let seed = options.seed.wrapping_add(number.wrapping_mul(0x5851_f42d));
+    let seed = options.seed_of(number);
     let mut rng = Rng::new(seed);
     let history = Arc::new(History::new(options.lease, options.log.is_durable()));
     let streams = streams(options, number, &mut rng);

@@ -23,27 +23,27 @@ pub(crate) fn is_beside_text(key: &str, is_reasoning_key: impl FnOnce() -> bool)
     BESIDE_TEXT.contains(&key) || is_reasoning_key()
 }
 
-/// Reads an entry that has a `text` and no delta.
-pub(super) fn entry<'a>(
-    entry: &Node<'a>,
-    text: &Node<'a>,
-    element: &mut Element<'a>,
-    reasoning_keys: &[Arc<str>],
-) {
-    element.update.kind = CompletionKind::Text;
-    let fields = entry.as_object().unwrap_or_default().iter();
-    let beside = fields.filter(|(key, _)| is_field_beside_text(key, reasoning_keys));
-    openai_chat::read_fields(beside, element, reasoning_keys);
-    take_text(text, element);
-}
-
-/// The same as [`is_beside_text`], with the names of reasoning fields.
+/// The same with the names of reasoning fields.
 pub(super) fn is_field_beside_text(key: &str, reasoning_keys: &[Arc<str>]) -> bool {
     is_beside_text(key, || reasoning_keys.iter().any(|name| **name == *key))
 }
 
-/// Reads the `text` of an entry, which counts if the delta has no content. Some servers send the same text in both (C19).
-pub(super) fn take_text<'a>(text: &Node<'a>, element: &mut Element<'a>) {
+/// Reads what an entry has beside its `text`.
+pub(super) fn fields_beside<'a>(
+    entry: &Node<'a>,
+    element: &mut Element<'a>,
+    reasoning_keys: &[Arc<str>],
+) {
+    let fields = entry.as_object().unwrap_or_default().iter();
+    let beside = fields.filter(|(key, _)| is_field_beside_text(key, reasoning_keys));
+    openai_chat::read_fields(beside, element, reasoning_keys);
+}
+
+/// Reads `text`, which counts if the delta has no content. Some servers send the same text in both (C19).
+pub(super) fn text<'a>(text: &Node<'a>, has_delta: bool, element: &mut Element<'a>) {
+    if !has_delta {
+        element.update.kind = CompletionKind::Text;
+    }
     if element.update.content.is_none() {
         element.update.content = some_text(text.fragment());
     }

@@ -20,7 +20,8 @@ pub(super) fn completion_tokens(raw: &str) -> Option<u64> {
     });
     let (before, after) = places.next()?;
     // The one brace is that of the object itself. Of equal keys the last one counts.
-    if memchr::memchr_iter(b'{', before).count() != 1 || places.next().is_some() {
+    let is_outermost = before.starts_with(b"{") && memchr::memchr_iter(b'{', before).count() == 1;
+    if !is_outermost || places.next().is_some() {
         return None;
     }
     let after = after.trim_ascii_start();
@@ -64,6 +65,7 @@ mod tests {
                 None,
             ),
             (r#"{"completion_tokens":7,"$a":8}"#, None),
+            (r#"[{"completion_tokens":7}]"#, None),
             ("{}", None),
             ("", None),
         ] {

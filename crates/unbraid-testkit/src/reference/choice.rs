@@ -64,7 +64,8 @@ impl Choice {
     }
 
     pub(super) fn apply(&mut self, element: &Value, reasoning_keys: Option<&[String]>) {
-        if element.get("text").is_some() && !element["delta"].is_object() {
+        let delta = element["delta"].as_object();
+        if element.get("text").is_some() && delta.is_none_or(Map::is_empty) {
             let fields = beside_text(element, reasoning_keys);
             if !fields.is_empty() {
                 let mut element = element.clone();

@@ -33,7 +33,9 @@ pub(super) fn keep(
     let is_set = |value: &Span| json::is_set(text, value);
     let is_text = |member: &Member| json::is_key(text, &member.key, "text");
     let is_delta = |member: &Member| {
-        json::is_key(text, &member.key, "delta") && json::object(text, &member.value).is_some()
+        let fields = || json::object(text, &member.value);
+        json::is_key(text, &member.key, "delta")
+            && fields().is_some_and(|fields| !fields.members.is_empty())
     };
     // A text completion has beside its text what a chat has in its delta.
     let has_text = object.members.iter().any(is_text) && !object.members.iter().any(is_delta);

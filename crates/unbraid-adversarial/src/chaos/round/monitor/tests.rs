@@ -24,6 +24,7 @@ fn options() -> Options {
         plan: Plan::Chaos,
         kills: 0,
         seed: 1,
+        first_round: 1,
         clients: 1,
         lease: LEASE,
         time: LEASE,
