@@ -103,7 +103,16 @@ impl Server {
             fields.push(("index", index.to_string()));
         }
         match rng.below(10) {
-            0 => fields.push(("text", string(rng))),
+            0 => {
+                fields.push(("text", string(rng)));
+                // The fast path declines these.
+                if rng.chance(0.2) {
+                    let details = "[{\"text\":\"a\"}]".to_owned();
+                    let beside = [("reasoning", string(rng)), ("reasoning_details", details)];
+                    fields.extend(beside.into_iter().filter(|_| rng.chance(0.7)));
+                    fields.extend(rng.chance(0.5).then(|| ("delta", "{}".into())));
+                }
+            }
             1 => {}
             _ => fields.push(("delta", self.delta(rng))),
         }
@@ -114,8 +123,6 @@ impl Server {
                 ("logprobs", self.logprobs(rng)),
                 ("message", ["null", "{}"][rng.below(2)].into()),
                 ("native_finish_reason", "null".into()),
-                ("reasoning", string(rng)),
-                ("reasoning_details", "[{\"text\":\"a\"}]".into()),
                 ("content_filter_results", self.value(2, rng)),
                 ("stop_reason", "null".into()),
                 ("token_ids", "[1,2]".into()),
