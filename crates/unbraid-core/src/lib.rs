@@ -165,7 +165,10 @@ pub use warning::Warning;
 /// [`Demux`], which drives the same machinery.
 #[doc(hidden)]
 pub mod internal {
-    use crate::{Demux, JsonErrorKind, ReadyCursor, Redact, ToolCall, Transcript, Update};
+    use crate::{
+        CallIndex, ChoiceIndex, Demux, JsonErrorKind, ReadyCursor, Redact, ToolCall, Transcript,
+        Update,
+    };
     pub use crate::{
         aggregate::{aggregate_of, choice_json, write_aggregate},
         choice::ChoiceMachine,
@@ -202,6 +205,19 @@ pub mod internal {
     /// Reads on until all is read or until more than `max` bytes of arguments were read; true if all is read.
     pub fn advance_ready(cursor: &mut ReadyCursor, transcript: &Transcript, max: usize) -> bool {
         cursor.advance(transcript, max)
+    }
+
+    /// Returns the first halves of characters that wait for their second halves, in escapes, at the end of a choice's reasoning,
+    /// content and refusal (C14).
+    #[must_use]
+    pub fn waiting_halves(demux: &Demux, choice: ChoiceIndex) -> [Option<u16>; 3] {
+        demux.waiting_halves(choice)
+    }
+
+    /// Returns the same of the arguments of a call.
+    #[must_use]
+    pub fn waiting_half_of_call(transcript: &Transcript, call: CallIndex) -> Option<u16> {
+        transcript.waiting_half_of_call(call)
     }
 
     /// Returns what [`ReadyCursor::poll`] returns, once all is read.

@@ -36,7 +36,7 @@ use crate::{
     routes,
     streams::{Command, StreamLimits, Streams},
     upstream::Upstream,
-    views::{Views, WriteReports},
+    views::{Views, WriteCheck, WriteReports},
 };
 
 /// A gateway: it forwards requests to one upstream, and keeps the answers as streams.
@@ -82,6 +82,7 @@ pub(crate) struct Inner {
     pub(crate) pending: PendingRequests,
     pub(crate) metrics: Metrics,
     pub(crate) writes: Arc<WriteReports>,
+    write_check: WriteCheck,
     pub(crate) supervisor: Supervisor,
     /// Cancelled once the gateway drains.
     pub(crate) drain: CancellationToken,
@@ -166,6 +167,7 @@ impl Gateway {
                 models: Arc::default(),
                 pending: PendingRequests::default(),
                 writes: Arc::new(WriteReports::new(metrics.clone())),
+                write_check: WriteCheck::default(),
                 metrics,
                 supervisor,
                 drain: CancellationToken::new(),
@@ -303,13 +305,22 @@ impl Gateway {
         self.inner.memory.as_ref()
     }
 
-    /// Whether a request can be kept: with the policy `fail` the log has to answer. Otherwise the upstream would be paid for
+    /// Whether a request can be kept: with the policy `fail` the log has to answer, and to take events. Otherwise the upstream would be paid for
     /// an answer that nobody gets.
     pub(crate) async fn check_log(&self) -> Result<(), ApiError> {
         if self.inner.options.on_log_failure == OnLogFailure::Degrade || self.memory().is_some() {
             return Ok(());
         }
-        self.inner.views.check_log().await
+        let Inner {
+            views,
+            store,
+            writes,
+            write_check,
+            ..
+        } = &*self.inner;
+        views.check_log().await?;
+        let takes_events = write_check.run(&**store, writes.failures()).await;
+        takes_events.map_err(|error| views.failed(error))
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Finds the view of a stream, of which there is one at a time in this gateway, whatever log keeps it.
 
 mod reports;
+mod write_check;
 
 use std::{
     collections::HashMap,
@@ -16,7 +17,7 @@ use unbraid_log::{
 };
 
 use self::reports::LogReports;
-pub(crate) use self::reports::WriteReports;
+pub(crate) use self::{reports::WriteReports, write_check::WriteCheck};
 use crate::{
     api_error::ApiError,
     decoding::Decoding,
@@ -194,7 +195,8 @@ impl Views {
     /// The answer if the log refuses, or cannot be reached.
     pub(crate) fn failed(&self, error: LogError) -> ApiError {
         match error {
-            LogError::Full => ApiError::OUT_OF_MEMORY,
+            // That of another process is the operator's, and not a limit of this gateway.
+            LogError::Full if self.memory.is_some() => ApiError::OUT_OF_MEMORY,
             LogError::Expired => ApiError::STREAM_EXPIRED,
             LogError::Unknown => ApiError::STREAM_NOT_FOUND,
             LogError::Gap { .. } => ApiError::LOG_GAP,

@@ -4,6 +4,7 @@
 //! record, and nothing else parses it.
 
 mod event;
+mod lists;
 mod role;
 mod routed;
 
@@ -100,8 +101,8 @@ impl<C: ChunkText> Tracker<C> {
             };
             match frame {
                 Ok(frame) => {
-                    event.decode(&frame);
-                    let entry = Entry::of(&frame, part_name, event.router, event.routed);
+                    let path = event.decode(&frame);
+                    let entry = Entry::of(&frame, path, part_name, event.router, event.routed);
                     // The entry borrows the framer only, so the other fields can be used again.
                     write::<C>(
                         entry,
@@ -204,7 +205,7 @@ impl<C: ChunkText> Tracker<C> {
             if kind != FrameKind::Truncated {
                 frame.kind = kind;
             }
-            Decoded {
+            let path = Decoded {
                 decoder: &mut self.decoder,
                 router: &mut self.router,
                 routed: &mut self.routed,
@@ -212,7 +213,8 @@ impl<C: ChunkText> Tracker<C> {
                 is_done: &mut self.is_done,
             }
             .decode(&frame);
-            let entry = Entry::of(&frame, &mut self.part_name, &self.router, &self.routed);
+            let part_name = &mut self.part_name;
+            let entry = Entry::of(&frame, path, part_name, &self.router, &self.routed);
             let written = Written {
                 role: self.role,
                 routed: &mut self.routed,

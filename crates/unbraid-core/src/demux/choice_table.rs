@@ -53,6 +53,11 @@ impl ChoiceTable {
         self.choices.get(slot).map(|slot| &slot.transcript)
     }
 
+    pub(super) fn waiting_halves(&self, slot: usize) -> [Option<u16>; 3] {
+        let choice = self.choices.get(slot);
+        choice.map_or([None; 3], |slot| slot.machine.waiting_halves())
+    }
+
     #[inline]
     pub(super) fn next_event(&mut self) -> Option<Sequenced<&str>> {
         loop {

@@ -1,5 +1,6 @@
 //! The message so far, by the core's own assembly: as a response without streaming, and as one chunk.
 
+mod halves;
 mod snapshot;
 
 use std::borrow::Cow;
@@ -189,6 +190,7 @@ impl Assembly<'_> {
             keep_index,
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
+            is_always_shown: false,
         };
         let cuts = self.view.cuts(seq, event, payload);
         match cuts.apply(payload, selection, &mut self.calls) {

@@ -288,6 +288,7 @@ impl ViewReader {
             keep_index,
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
+            is_always_shown: false,
         };
         let cuts = self.view.cuts(seq, event, payload);
         let rewritten = cuts.apply(payload, selection, &mut self.calls);

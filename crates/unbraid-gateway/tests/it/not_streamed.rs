@@ -101,7 +101,7 @@ async fn the_usage_of_a_completion_with_all_choices_stays_beside_them() {
     let response = send(gateway.post(request(2)).header("prefer", "respond-async")).await;
     let status: Value = response.value().await;
     let id = status["id"].as_str().unwrap();
-    let mut view = gateway.view(&format!("/v1/streams/{id}")).await;
+    let mut view = gateway.view(&format!("/v1/streams/{id}/events")).await;
     let events = view.rest().await;
     let chunks: Vec<Value> = events
         .iter()

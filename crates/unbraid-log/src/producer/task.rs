@@ -52,6 +52,10 @@ pub(super) struct ProducerTask {
     /// When the task ends although the log has no end: a while after its own end, or after a refusal that lasts.
     gives_up_at: Option<Instant>,
     refused_until: Option<Instant>,
+    /// When the task of a stream that ended because its log failed leaves it to others.
+    failed_until: Option<Instant>,
+    /// Whether the task has ended by itself.
+    is_done: bool,
     was_degraded: bool,
     repairs: u64,
 }
@@ -90,6 +94,8 @@ impl ProducerTask {
             refusal,
             gives_up_at: None,
             refused_until: None,
+            failed_until: None,
+            is_done: false,
             was_degraded: false,
             repairs: 0,
         }
@@ -118,6 +124,7 @@ impl ProducerTask {
             Ok(end) => self.shared.journal.seal(end),
             Err(error) => self.shared.journal.fail(error),
         };
+        self.is_done = true;
     }
 
     /// Returns whether nothing is left to do.
@@ -161,6 +168,9 @@ impl ProducerTask {
         }
         if self.machine.has_failed() {
             self.pending.clear();
+            // Its lease would keep readers elsewhere waiting for an end that the log may never take.
+            let until = Instant::now().checked_add(self.options.lease);
+            self.failed_until = self.failed_until.or(until);
         }
         if let (None, Some(end)) = (&self.end, end) {
             self.end = Some(end);
@@ -245,7 +255,8 @@ impl ProducerTask {
     }
 
     fn deadlines(&self) -> impl Iterator<Item = Instant> + use<> {
-        self.gives_up_at.into_iter().chain(self.refused_until)
+        let deadlines = [self.gives_up_at, self.refused_until, self.failed_until];
+        deadlines.into_iter().flatten()
     }
 
     fn checked(&mut self, result: Result<LogStatus, LogError>, now: Duration) {
@@ -417,6 +428,10 @@ impl Drop for ProducerTask {
         let error = || LogError::unavailable("the producer was lost");
         if self.shared.journal.fail(error()) {
             self.report_failure(error());
+        }
+        // Its runtime has ended while the log did not have everything.
+        if !self.is_done && (self.machine.is_degraded() || self.machine.has_failed()) {
+            self.give_up();
         }
         self.observe_changes(false);
         self.shared.close();

@@ -1,12 +1,14 @@
 //! One event: what the core makes of it, and what the log gets of it.
 
+use std::borrow::Cow;
+
 use unbraid_core::{
     ChoiceIndex, Metadata, StreamError, Update,
     internal::{Decoder, Frame, FrameKind, Router},
     limits::MAX_NAME_BYTES,
 };
 
-use super::{ChunkText, Identity, Role, routed::Routed};
+use super::{ChunkText, Identity, Role, lists::with_lists, routed::Routed};
 use crate::{Event, RecordBuilder};
 
 /// The parts of a tracker that decode an event.
@@ -19,8 +21,10 @@ pub(super) struct Decoded<'t> {
 }
 
 impl Decoded<'_> {
-    pub(super) fn decode(&mut self, frame: &Frame<'_>) {
+    pub(super) fn decode(&mut self, frame: &Frame<'_>) -> Path {
         self.routed.begin_event();
+        let ordinary = |decoder: &Decoder| (decoder.template_hits(), decoder.scanned());
+        let before = ordinary(self.decoder);
         let Self {
             decoder,
             router,
@@ -44,12 +48,24 @@ impl Decoded<'_> {
                 routed.note(choice);
             }
         });
+        match ordinary(decoder) == before {
+            true => Path::Lenient,
+            false => Path::Ordinary,
+        }
     }
+}
+
+/// How the core has read an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    /// It has the structure that nearly all servers send.
+    Ordinary,
+    Lenient,
 }
 
 /// What an event is to the log.
 pub(super) enum Entry<'f> {
-    Chunk(Option<&'f str>, &'f [u8]),
+    Chunk(Option<&'f str>, Cow<'f, [u8]>),
     Error(Option<&'f str>, &'f [u8]),
     /// The end mark, or something that is not an event.
     Nothing,
@@ -58,6 +74,7 @@ pub(super) enum Entry<'f> {
 impl<'f> Entry<'f> {
     pub(super) fn of(
         frame: &Frame<'f>,
+        path: Path,
         part_name: &'f mut PartName,
         router: &Router,
         routed: &Routed,
@@ -71,7 +88,11 @@ impl<'f> Entry<'f> {
             FrameKind::BareDone | FrameKind::Garbage | FrameKind::BareJson => Self::Nothing,
             _ if frame.data.trim_ascii() == b"[DONE]" => Self::Nothing,
             _ if routed.has_dropped && routed.touched().is_empty() => Self::Nothing,
-            _ => Self::Chunk(name, frame.data),
+            _ if path == Path::Ordinary => Self::Chunk(name, frame.data.into()),
+            _ => {
+                let lists = with_lists(frame.data).map(Cow::Owned);
+                Self::Chunk(name, lists.unwrap_or(Cow::Borrowed(frame.data)))
+            }
         }
     }
 }
@@ -122,6 +143,7 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
         }
         Entry::Chunk(name, payload) => (name, payload),
     };
+    let payload = &*payload;
     let touched = written.routed.touched();
     let usage_only = touched.is_empty() && written.routed.has_usage;
     if let Role::Single(index) = written.role {

@@ -54,7 +54,10 @@ impl Opening {
             .with_claim(self.claim.clone())
             .with_orphan_after(self.orphan_after);
         let log = open_log(gateway, &self.id, meta).await;
-        let log = log.map_err(|error| inner.views.failed(error))?;
+        let log = log.map_err(|error| {
+            inner.writes.note_failure();
+            inner.views.failed(error)
+        })?;
         let (registration, commands) =
             self.permit
                 .register(self.id.clone(), self.endpoint, self.fan_out);

@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json, value::RawValue};
 use unbraid_core::{
-    CallKind, ChoiceEnd, CompletionKind, Demux, Message, ReasoningSource, Transcript,
+    CallIndex, CallKind, ChoiceEnd, CompletionKind, Demux, Message, ReasoningSource, Transcript,
     internal::{aggregate_of, choice_json},
 };
 use unbraid_log::Seq;
 
-use super::assemble;
+use super::{
+    assemble,
+    halves::{Halves, legacy_call},
+};
 use crate::view::{
     Target,
     chunk::{CallNumbers, Cuts, Rewritten, Selection, kind_of, object_of, only_choice},
@@ -27,7 +30,8 @@ pub(in crate::view) fn snapshot(view: &StreamView, target: Target, upto: Seq) ->
     let object = object_of(kind);
     let mut transcripts: Vec<&Transcript> = demux.choices().collect();
     transcripts.sort_by_key(|transcript| transcript.index());
-    let choices: Vec<String> = transcripts.into_iter().filter_map(choice).collect();
+    let choices = transcripts.into_iter();
+    let choices: Vec<String> = choices.filter_map(|choice| entry(&demux, choice)).collect();
     let known = [
         ("id", json!(metadata.id.as_deref().unwrap_or_default())),
         ("object", json!(object)),
@@ -86,6 +90,7 @@ fn select(chunk: String, target: Target) -> Vec<u8> {
         keep_index,
         is_only_choice: false,
         part,
+        is_always_shown: true,
     };
     let chunk = chunk.into_bytes();
     let chunk = only_choice(&chunk, index).unwrap_or(chunk);
@@ -106,21 +111,13 @@ pub(super) fn response_choice(transcript: &Transcript) -> String {
     if message.reasoning.is_empty() {
         return text;
     }
-    let named = |name: String, raw: &str| {
-        let is_reasoning = name == "reasoning";
-        let name = if is_reasoning {
-            reasoning_key(&message)
-        } else {
-            name
-        };
-        (name, raw.to_owned())
-    };
+    let in_choice = |name: String, raw: &str| named(name, raw, &message);
     let in_message = |name: String, raw: &str| {
-        let message = (name == "message").then(|| with_members(raw, named));
+        let message = (name == "message").then(|| with_members(raw, in_choice));
         (name, message.flatten().unwrap_or_else(|| raw.to_owned()))
     };
     let changed = match transcript.kind() {
-        CompletionKind::Text => with_members(&text, named),
+        CompletionKind::Text => with_members(&text, in_choice),
         _ => with_members(&text, in_message),
     };
     changed.unwrap_or(text)
@@ -148,38 +145,67 @@ fn with_members(raw: &str, change: impl Fn(String, &str) -> (String, String)) ->
 }
 
 /// One choice as an entry of a chunk.
-fn choice(transcript: &Transcript) -> Option<String> {
+fn entry(demux: &Demux, transcript: &Transcript) -> Option<String> {
     let message = transcript.message();
+    let halves = &Halves::of(demux, transcript, &message);
     let is_text = transcript.kind() == CompletionKind::Text;
     let choice: Members = members(&choice_text(transcript))?;
     let fields = choice.into_iter().filter_map(|(name, value)| {
-        let is_null = value.get() == "null";
+        let raw = value.get();
         Some(match name.as_str() {
-            "message" => ("delta".to_owned(), delta(&message, value.get())?),
+            "message" => ("delta".to_owned(), delta(&message, raw, halves)?),
             // A chunk of a running choice has a reason, too.
-            "finish_reason" => (name, value.get().to_owned()),
-            _ if is_null => return None,
-            // What a text completion has beside its text.
-            "reasoning" if is_text => (reasoning_key(&message), value.get().to_owned()),
-            "tool_calls" if is_text => (name, calls(&message, value.get())?),
-            _ => (name, value.get().to_owned()),
+            "finish_reason" => (name, raw.to_owned()),
+            _ if is_text => field(name, raw, &message, halves)?,
+            _ if raw == "null" => return None,
+            _ => (name, raw.to_owned()),
         })
     });
+    let mut fields: Vec<(String, String)> = fields.collect();
+    if is_text {
+        let alone = halves.alone(&message);
+        fields.extend(alone.map(|(name, raw)| named(name.to_owned(), &raw, &message)));
+    }
     Some(object_text(fields))
 }
 
 /// The message as a delta: calls get their index, and reasoning has the name that the server gives it.
-fn delta(message: &Message, raw: &str) -> Option<String> {
-    let fields = members(raw)?.into_iter().filter_map(|(name, value)| {
-        let raw = value.get();
-        Some(match name.as_str() {
-            _ if raw == "null" => return None,
-            "reasoning" => (reasoning_key(message), raw.to_owned()),
-            "tool_calls" => (name, calls(message, raw)?),
-            _ => (name, raw.to_owned()),
-        })
-    });
+fn delta(message: &Message, raw: &str, halves: &Halves) -> Option<String> {
+    let fields = members(raw)?.into_iter();
+    let fields = fields.filter_map(|(name, value)| field(name, value.get(), message, halves));
     Some(object_text(fields))
+}
+
+/// A field of a message as one of a delta.
+fn field(name: String, raw: &str, message: &Message, halves: &Halves) -> Option<(String, String)> {
+    let raw = halves.complete(&name, raw);
+    Some(match name.as_str() {
+        _ if raw == "null" => return None,
+        "tool_calls" => (name, calls(message, &raw, halves)?),
+        "function_call" => {
+            let call = legacy_call(message);
+            let raw = call.and_then(|call| called(&raw, call, halves));
+            (name, raw?)
+        }
+        _ => named(name, &raw, message),
+    })
+}
+
+/// A field under the name that the server gives it.
+fn named(name: String, raw: &str, message: &Message) -> (String, String) {
+    let name = match name.as_str() {
+        "reasoning" => reasoning_key(message),
+        _ => name,
+    };
+    (name, raw.to_owned())
+}
+
+/// What is called, with the half of a character at the end of its arguments.
+fn called(raw: &str, call: CallIndex, halves: &Halves) -> Option<String> {
+    with_members(raw, |name, raw| {
+        let raw = halves.complete_call(call, &name, raw).into_owned();
+        (name, raw)
+    })
 }
 
 fn reasoning_key(message: &Message) -> String {
@@ -189,7 +215,7 @@ fn reasoning_key(message: &Message) -> String {
     }
 }
 
-fn calls(message: &Message, raw: &str) -> Option<String> {
+fn calls(message: &Message, raw: &str, halves: &Halves) -> Option<String> {
     let entries: Vec<Box<RawValue>> = serde_json::from_str(raw).ok()?;
     let calls = message
         .tool_calls
@@ -199,9 +225,13 @@ fn calls(message: &Message, raw: &str) -> Option<String> {
         let index = call.wire_index.unwrap_or_else(|| call.call_index.0.into());
         let index = ("index".to_owned(), index.to_string());
         let rest = members(entry.get())?;
-        let rest = rest
-            .into_iter()
-            .map(|(name, value)| (name, value.get().to_owned()));
+        let rest = rest.into_iter().map(|(name, value)| {
+            let called = match name.as_str() {
+                "function" | "custom" => called(value.get(), call.call_index, halves),
+                _ => None,
+            };
+            (name, called.unwrap_or_else(|| value.get().to_owned()))
+        });
         Some(object_text(std::iter::once(index).chain(rest)))
     });
     Some(format!("[{}]", entries.collect::<Vec<_>>().join(",")))

@@ -32,6 +32,8 @@ pub(in crate::view) struct Selection {
     /// Whether the core assigned all entries to this choice, whatever their indices are.
     pub(in crate::view) is_only_choice: bool,
     pub(in crate::view) part: Option<Part>,
+    /// Whether the chunk is shown even if it has nothing of the part.
+    pub(in crate::view) is_always_shown: bool,
 }
 
 /// A chunk as one choice's view contains it.
@@ -134,7 +136,7 @@ fn cut<'a>(
         return Rewritten::Unchanged(payload);
     }
     let mut edits = Edits::default();
-    let mut is_shown = selection.part.is_none();
+    let mut is_shown = selection.part.is_none() || selection.is_always_shown;
     for list in &scan.lists {
         let is_kept = |entry: &Entry| all || entry.choice == Some(selection.choice);
         keep_entries(list, is_kept, &mut edits);

@@ -169,3 +169,53 @@ fn a_snapshot_has_the_usage_and_the_fields_around_the_choices() {
         assert_eq!(chunk["choices"][0]["delta"]["content"], "a");
     }
 }
+
+/// C14: the other half follows in the next event.
+#[test]
+fn a_snapshot_ends_with_the_half_of_a_character_that_has_arrived() {
+    let check = |endpoint: &str, chunk: &str, expected: &str| {
+        let mut script = Script::of(Meta::new(endpoint, 7));
+        script.chunk(&[0], chunk);
+        let (snapshot, _) = script.read(Target::Combined, crate::view::Start::Snapshot);
+        assert!(snapshot.contains(expected), "{snapshot}");
+    };
+    for name in ["content", "reasoning_content", "refusal"] {
+        for text in ["A", ""] {
+            let field = format!(r#""{name}":"{text}\ud83d""#);
+            let chunk = format!(r#"{{"choices":[{{"index":0,"delta":{{{field}}}}}]}}"#);
+            check("/v1/chat/completions", &chunk, &field);
+        }
+    }
+    let arguments = r#""arguments":"{\"a\":\"\ud83d""#;
+    for (call, kind) in [("function", "function"), ("custom", "custom")] {
+        let called = match call {
+            "function" => arguments.to_owned(),
+            _ => arguments.replace("arguments", "input"),
+        };
+        let entry =
+            format!(r#"{{"index":0,"id":"x","type":"{kind}","{call}":{{"name":"f",{called}}}}}"#);
+        let chunk = format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{entry}]}}}}]}}"#);
+        check("/v1/chat/completions", &chunk, &called);
+    }
+    let legacy = format!(
+        r#"{{"choices":[{{"index":0,"delta":{{"function_call":{{"name":"f",{arguments}}}}}}}]}}"#
+    );
+    check("/v1/chat/completions", &legacy, arguments);
+    let text =
+        r#"{"choices":[{"index":0,"text":"\ud83d","reasoning":"r\ud83d","refusal":"\ud83d"}]}"#;
+    check("/v1/completions", text, r#""text":"\ud83d""#);
+    check("/v1/completions", text, r#""reasoning":"r\ud83d""#);
+    check("/v1/completions", text, r#""refusal":"\ud83d""#);
+}
+
+#[test]
+fn the_snapshot_of_a_part_that_has_not_begun_shows_no_other_part() {
+    let mut script = Script::of(Meta::new("/v1/completions", 7));
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"text":"A","reasoning":"R"}]}"#,
+    );
+    let (snapshot, _) = script.read(part(0, Part::Refusal), crate::view::Start::Snapshot);
+    assert!(snapshot.contains(r#""text":"""#), "{snapshot}");
+    assert!(!snapshot.contains(r#""R""#), "{snapshot}");
+}

@@ -1,7 +1,10 @@
 //! What the operator reads about a log that does not take events: its disk or its memory is full, or it is away.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,6 +20,7 @@ use crate::metrics::Metrics;
 pub(crate) struct WriteReports {
     metrics: Metrics,
     state: Mutex<State>,
+    failures: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +47,18 @@ impl WriteReports {
         Self {
             metrics,
             state: Mutex::default(),
+            failures: AtomicU64::new(0),
         }
+    }
+
+    /// How many writes have failed so far.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the log has not taken what was given to it.
+    pub(crate) fn note_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,7 +118,7 @@ impl WriteReports {
                 seconds,
                 streams,
                 dropped,
-                "the log did not take the events of streams for as long as they are kept: they were dropped"
+                "the log did not take the events of streams for as long as they were kept: they were dropped"
             );
         } else if refusals.is_reported {
             tracing::info!(seconds, streams, "no events wait for the log any more");
@@ -115,6 +130,7 @@ impl ProducerObserver for WriteReports {
     fn appended(&self, result: Result<Appended, &LogError>, after: Duration) {
         self.metrics.append_ended(result, after);
         if let Err(error) = result {
+            self.note_failure();
             Self::warn(self.state(), error);
         }
     }
@@ -136,7 +152,7 @@ impl ProducerObserver for WriteReports {
         drop(state);
         // A stream that has failed is not among those that wait, but what readers have got of it may be missing in the log.
         tracing::warn!(
-            "the log did not take the last events of a stream for as long as they are kept: they were dropped"
+            "the log did not take the last events of a stream for as long as they were kept: they were dropped"
         );
     }
 

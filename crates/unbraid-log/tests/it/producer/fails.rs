@@ -1,10 +1,10 @@
 //! The policy that ends a stream with its log.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::time::{sleep, timeout};
 use unbraid_log::{
-    End, Meta, OnFailure, Producer, ProducerOptions, StreamEnd, StreamId,
+    End, LogStatus, LogStore, Meta, OnFailure, Producer, ProducerOptions, StreamEnd, StreamId,
     internal::scripted::{Engine, Fault},
 };
 
@@ -77,4 +77,62 @@ async fn with_the_policy_fail_an_opening_that_gets_no_answer_fails_within_a_seco
     let opened = Producer::open(log, &id, &meta, options).await;
     assert!(opened.unwrap_err().is_temporary());
     assert!(started.elapsed() <= Duration::from_secs(1));
+}
+
+/// A log whose replicas are missing answers everything but writes: readers elsewhere would wait for as long as the lease is
+/// renewed.
+#[tokio::test(start_paused = true)]
+async fn with_the_policy_fail_a_stream_is_left_to_others_a_lease_after_its_end() {
+    let mut running = start_with(OnFailure::Fail, None).await;
+    running.push_flushed(1).await;
+    running.log.set(Fault::Full);
+    running.push();
+    running.failed().await;
+    let failed = tokio::time::Instant::now();
+    running.producer.finish(StreamEnd::new(End::ServerError));
+    timeout(PATIENCE, running.producer.sealed()).await.unwrap();
+    assert!(
+        failed.elapsed() <= LEASE + Duration::from_secs(1),
+        "{:?}",
+        failed.elapsed()
+    );
+    assert!(running.producer.has_given_up());
+    assert_eq!(running.local_end(), Some(End::ServerError));
+    running.log.set(None);
+    sleep(LEASE + Duration::from_secs(1)).await;
+    let status = running.engine.gateway().seal_lost(&running.id).await;
+    assert!(
+        matches!(
+            status,
+            Ok(LogStatus::Ended {
+                end: StreamEnd {
+                    end: End::ProducerLost,
+                    ..
+                },
+                ..
+            })
+        ),
+        "{status:?}"
+    );
+}
+
+#[test]
+fn events_that_wait_for_the_log_when_the_process_ends_are_reported_as_dropped() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let running = runtime.block_on(async {
+        let mut running = start_with(OnFailure::Degrade, None).await;
+        running.push_flushed(1).await;
+        running.log.set(Fault::Down);
+        running.push();
+        sleep(Duration::from_secs(1)).await;
+        assert!(running.producer.is_degraded());
+        running
+    });
+    drop(runtime);
+    assert_eq!(running.reports.given_up.load(Ordering::Relaxed), 1);
+    assert_eq!(running.reports.degraded.load(Ordering::Relaxed), 0);
 }
