@@ -130,12 +130,15 @@ pub use status::StatusError;
 /// `unbraid-cli` therefore depend on exactly one version of this crate (`=x.y.z`).
 #[doc(hidden)]
 pub mod internal {
+    use std::time::Duration;
+
     use bytes::Bytes;
     use futures::stream::BoxStream;
+    use reqwest::header::HeaderMap;
     use unbraid::BoxError;
 
     use crate::{
-        body::encoding, client::ClientBuilder, error::BuildError, error::HttpError, send,
+        body::encoding, client::ClientBuilder, error::BuildError, error::HttpError, send, status,
         tls::Backend,
     };
     pub use crate::{refused_n::RefusedN, request::encode::seed_of, tls::SharedTls};
@@ -148,6 +151,11 @@ pub mod internal {
     /// Returns the TLS library of clients that trust the system's certificates and the given roots.
     pub fn shared_tls(roots: &[Vec<u8>]) -> Result<SharedTls, BuildError> {
         Backend::default().shared(roots)
+    }
+
+    /// Whether a server asks by its headers not to send a request again, and how long it asks to wait.
+    pub fn retry_headers(headers: &HeaderMap) -> (bool, Option<Duration>) {
+        (status::forbids_retry(headers), status::retry_after(headers))
     }
 
     /// Whether a request that got no response may be sent again: only if no answer to it can have begun.

@@ -6,7 +6,7 @@ mod head;
 use std::{fmt, sync::Arc, time::Duration};
 
 pub(crate) use self::error_body::ErrorBody;
-pub(crate) use self::head::Head;
+pub(crate) use self::head::{Head, forbids_retry, retry_after};
 use crate::{host::host_and_port, limits::MAX_RETRY_AFTER, secrets::Secrets};
 
 /// A response that contains no completions: its status is not a success, or it is a web page.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use axum::http::{StatusCode, header::RETRY_AFTER};
+use axum::http::StatusCode;
+use unbraid_http::internal::retry_headers;
 
 use super::Answer;
 use crate::api_error::ApiError;
@@ -63,7 +64,10 @@ impl Retries {
     /// Returns the pause before the next attempt; `None` if this result is final.
     pub(super) fn next(&mut self, result: &Result<Answer, NoAnswer>) -> Option<Duration> {
         let (retries, asked) = match result {
-            Ok(answer) => (is_temporary(answer.status), retry_after(answer)),
+            Ok(answer) => {
+                let (is_forbidden, asked) = retry_headers(answer.response.headers());
+                (is_temporary(answer.status) && !is_forbidden, asked)
+            }
             Err(no_answer) => (*no_answer == NoAnswer::NotProcessed, None),
         };
         if !retries || self.left == 0 || asked.is_some_and(|pause| pause > MAX_PAUSE) {
@@ -78,11 +82,6 @@ impl Retries {
 
 fn is_temporary(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 409 | 429) || status.is_server_error()
-}
-
-fn retry_after(answer: &Answer) -> Option<Duration> {
-    let text = answer.headers.get(RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse().ok().map(Duration::from_secs)
 }
 
 #[cfg(test)]

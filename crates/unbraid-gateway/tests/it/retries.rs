@@ -54,3 +54,40 @@ async fn a_request_that_found_no_upstream_is_sent_again() {
     assert_eq!(reader.rest().await.last().unwrap().data, "[DONE]");
     assert_eq!(upstream.seen().len(), 1);
 }
+
+/// The headers of OpenAI and Azure, as the SDKs follow them.
+#[tokio::test]
+async fn the_provider_says_whether_and_when_a_request_is_sent_again() {
+    let far = "Fri, 31 Dec 2100 23:59:59 GMT";
+    for (name, value, requests) in [
+        ("x-should-retry", "false", 1),
+        ("x-should-retry", "true", 2),
+        ("retry-after", far, 1),
+        ("retry-after", "99999999999999999999", 1),
+        ("retry-after", "0", 2),
+        ("retry-after-ms", "20", 2),
+        ("retry-after-ms", "60000", 1),
+    ] {
+        let mut steps = json_body(429, "{}");
+        if let Some(Step::Head(_, headers)) = steps.first_mut() {
+            headers.push((name, value.to_owned()));
+        }
+        let upstream = Upstream::steps(steps).await;
+        let gateway = start_with(&upstream, |builder| builder.retries(1)).await;
+        assert_eq!(send(gateway.post(request(1))).await.status(), 429);
+        assert_eq!(upstream.seen().len(), requests, "{name}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_has_said_counts_more_than_a_timeout_while_its_pause_lasts() {
+    let upstream = Upstream::steps(json_body(503, "{}")).await;
+    let gateway = start_with(&upstream, |builder| {
+        builder
+            .retries(5)
+            .first_byte_timeout(std::time::Duration::from_millis(400))
+    })
+    .await;
+    assert_eq!(send(gateway.post(request(1))).await.status(), 503);
+    assert_eq!(upstream.seen().len(), 2, "after 0 and 250 ms");
+}

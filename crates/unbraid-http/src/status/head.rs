@@ -38,28 +38,42 @@ impl Head {
 
     /// Whether the server asks the client not to send the request again.
     pub(super) fn forbids_retry(&self) -> bool {
-        self.header("x-should-retry") == Some("false")
+        forbids_retry(&self.headers)
     }
 
-    /// How long the server asks to wait, by its headers: in milliseconds if the provider sends them, else in seconds, or
-    /// until a date.
+    /// How long the server asks to wait.
     pub(super) fn retry_after(&self) -> Option<Duration> {
-        let number = |name| self.header(name)?.parse::<f64>().ok();
-        let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
-        if let Some(wait) = millis.and_then(duration_from_secs) {
-            return Some(wait);
-        }
-        if let Some(seconds) = number("retry-after") {
-            return duration_from_secs(seconds);
-        }
-        let date = httpdate::parse_http_date(self.header("retry-after")?).ok()?;
-        // A date in the past means no wait.
-        Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+        retry_after(&self.headers)
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok().map(str::trim)
+        header(&self.headers, name)
     }
+}
+
+/// Whether a server asks by its headers not to send a request again.
+pub(crate) fn forbids_retry(headers: &HeaderMap) -> bool {
+    header(headers, "x-should-retry") == Some("false")
+}
+
+/// How long a server asks to wait, by its headers: in milliseconds if the provider sends them, else in seconds, or until a
+/// date.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name| header(headers, name)?.parse::<f64>().ok();
+    let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
+    if let Some(wait) = millis.and_then(duration_from_secs) {
+        return Some(wait);
+    }
+    if let Some(seconds) = number("retry-after") {
+        return duration_from_secs(seconds);
+    }
+    let date = httpdate::parse_http_date(header(headers, "retry-after")?).ok()?;
+    // A date in the past means no wait.
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 /// Converts seconds. A wait that exceeds the range of `Duration` is the longest one: `None` would mean to retry at once.
