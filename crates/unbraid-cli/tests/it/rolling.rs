@@ -12,6 +12,7 @@ fn a_rolling_restart_loses_no_stream() {
         log: LogKind::Redis,
         plan: Plan::Rolling,
         kills: 0,
+        first_round: 1,
         seed: 1,
         clients: 60,
         lease: Duration::from_secs(10),

@@ -82,7 +82,7 @@ pub(in crate::commands) struct ServeArgs {
     /// What happens if the log fails: answers continue from memory and are written later, or they end
     #[arg(long, env = "UNBRAID_ON_LOG_FAILURE", hide_env_values = true, value_name = "degrade|fail", default_value = "degrade", value_parser = on_log_failure)]
     on_log_failure: OnLogFailure,
-    /// How long to wait for more events before an append; the log in memory never waits
+    /// How long to wait for more events before an append, at most a third of the lease; the log in memory never waits
     #[arg(long, env = "UNBRAID_LINGER", hide_env_values = true, value_name = "DURATION", default_value = "0", value_parser = duration)]
     linger: Duration,
     /// How long a stream is kept after its end
