@@ -138,6 +138,9 @@ pub fn accumulate(bytes: &[u8]) -> Option<Answer> {
         ] {
             *part = join_halves(part); // C14
         }
+        for call in &mut choice.calls {
+            call.arguments = join_halves(&call.arguments);
+        }
     }
     for choice in answer
         .choices

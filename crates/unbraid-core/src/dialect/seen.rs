@@ -17,6 +17,8 @@ pub(crate) struct Seen {
     is_complete: bool,
     /// How much of that fragments have repeated. It is removed at the end: each removal would move the rest.
     repeated: usize,
+    /// The second half of the last character of it, if fragments have repeated only the first one.
+    low_ahead: Option<u16>,
 }
 
 /// How much of a whole text is kept for fragments that come after it.
@@ -54,32 +56,33 @@ impl Seen {
 
     /// Whether a whole text has brought more than the fragments, so that the next one has to be compared with it.
     pub(crate) fn is_ahead(&self) -> bool {
-        self.repeated < self.ahead.len()
+        self.repeated < self.ahead.len() || self.low_ahead.is_some()
     }
 
     /// What a fragment has beyond that which a whole text before it has brought; `None` if it only repeats that. A fragment that
     /// differs adds to the text.
-    pub(crate) fn unrepeated<'f>(&mut self, mut fragment: Fragment<'f>) -> Option<Fragment<'f>> {
+    pub(crate) fn unrepeated<'f>(&mut self, fragment: Fragment<'f>) -> Option<Fragment<'f>> {
+        if fragment.low != self.low_ahead {
+            self.forget_ahead();
+            return Some(fragment);
+        }
         let ahead = self.ahead.get(self.repeated..).unwrap_or_default();
-        let has_halves = fragment.low.is_some() || fragment.high.is_some();
-        if !has_halves && ahead.starts_with(&*fragment.text) {
-            self.repeated += fragment.text.len();
+        if let Some(rest) = ahead.strip_prefix(&*fragment.text)
+            && let Some((bytes, low)) = begins_with_half(rest, fragment.high)
+        {
+            self.repeated += fragment.text.len() + bytes;
+            self.low_ahead = low;
             if !self.is_ahead() {
                 self.forget_ahead();
             }
             return None;
         }
-        if fragment.low.is_none()
-            && let Some(rest) = fragment.text.strip_prefix(ahead)
-        {
-            let start = fragment.text.len() - rest.len();
-            fragment.text = match fragment.text {
-                Cow::Borrowed(text) => Cow::Borrowed(text.get(start..).unwrap_or_default()),
-                Cow::Owned(mut text) => Cow::Owned(text.split_off(start)),
-            };
-        }
+        let start = fragment.text.starts_with(ahead).then_some(ahead.len());
         self.forget_ahead();
-        Some(fragment)
+        Some(match start {
+            Some(start) => after(fragment, start),
+            None => fragment,
+        })
     }
 
     fn add(&mut self, text: &str) {
@@ -112,14 +115,16 @@ impl Seen {
     pub(crate) fn forget_ahead(&mut self) {
         self.ahead = String::new();
         self.repeated = 0;
+        self.low_ahead = None;
     }
 
     /// Keeps the end of a whole text, which fragments that it has overtaken will repeat.
     pub(crate) fn note_ahead(&mut self, rest: &Fragment<'_>) {
-        if rest.low.is_none() && self.ahead.len() - self.repeated + rest.text.len() <= MAX_AHEAD {
+        if self.ahead.len() - self.repeated + rest.text.len() <= MAX_AHEAD {
             self.ahead.drain(..self.repeated);
             self.repeated = 0;
             self.ahead.push_str(&rest.text);
+            self.low_ahead = self.low_ahead.or(rest.low);
         }
     }
 
@@ -138,18 +143,36 @@ impl Seen {
                 Rest::Missing(end.into())
             };
         };
-        let mut characters = end.chars();
-        let mut units = [0; 2];
-        match characters
-            .next()
-            .map(|character| &*character.encode_utf16(&mut units))
-        {
-            Some(&[first, low]) if first == high => {
-                Rest::Missing(Fragment::from(characters.as_str()).with_low(low))
+        match begins_with_half(end, Some(high)) {
+            Some((bytes, low)) => {
+                let rest = end.get(bytes..).unwrap_or_default();
+                Rest::Missing(Fragment::from(rest).with_low(low))
             }
-            Some(_) | None => Rest::Differs,
+            None => Rest::Differs,
         }
     }
+}
+
+/// The length of the first character of a text, and its second half, if it begins with this half. Each text begins with no half.
+fn begins_with_half(text: &str, high: Option<u16>) -> Option<(usize, Option<u16>)> {
+    let Some(high) = high else {
+        return Some((0, None));
+    };
+    let first = text.chars().next()?;
+    match &*first.encode_utf16(&mut [0; 2]) {
+        &[half, low] if half == high => Some((first.len_utf8(), Some(low))),
+        _ => None,
+    }
+}
+
+/// The fragment without the half at its start, and without the start of its text.
+fn after(mut fragment: Fragment<'_>, start: usize) -> Fragment<'_> {
+    fragment.low = None;
+    fragment.text = match fragment.text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.get(start..).unwrap_or_default()),
+        Cow::Owned(mut text) => Cow::Owned(text.split_off(start)),
+    };
+    fragment
 }
 
 #[cfg(test)]
@@ -206,6 +229,58 @@ mod tests {
         seen.complete("ab");
         let rest = seen.unrepeated(Fragment::from("abc").with_high(0xD83D));
         assert_eq!(rest, Some(Fragment::from("c").with_high(0xD83D)));
+    }
+
+    /// The text of fragments that follow `whole`.
+    #[track_caller]
+    fn check_after_whole(whole: &str, fragments: &[Fragment<'static>], expected: &str) {
+        let mut seen = Seen::default();
+        seen.complete(whole);
+        let (mut text, mut high) = (whole.to_owned(), None);
+        for fragment in fragments {
+            let new = match seen.is_ahead() {
+                true => seen.unrepeated(fragment.clone()),
+                false => Some(fragment.clone()),
+            };
+            if let Some(new) = new {
+                new.append_to(&mut text, &mut high);
+            }
+        }
+        assert_eq!(text, expected, "{fragments:?}");
+    }
+
+    #[test]
+    fn d13_c14_fragments_that_end_in_half_a_character_repeat_it() {
+        let high = |text| Fragment::from(text).with_high(0xD83D);
+        let low = |text| Fragment::from(text).with_low(0xDE00);
+        let whole = "a😀b";
+        check_after_whole(whole, &[high("a"), low("b")], whole);
+        check_after_whole(whole, &["a".into(), high(""), low(""), "b".into()], whole);
+        check_after_whole("a😀", &[high("a"), low("")], "a😀");
+        check_after_whole(whole, &[high("a"), low("b!")], "a😀b!");
+        check_after_whole(
+            "😀😀",
+            &[high(""), low("").with_high(0xD83D), low("")],
+            "😀😀",
+        );
+        // The whole text ends before the half.
+        check_after_whole("a", &[high("a"), low("b")], whole);
+        // These fragments differ.
+        check_after_whole(whole, &[high("x"), low("b")], "a😀bx😀b");
+        check_after_whole(whole, &[high("a"), "c".into()], "a😀bc");
+        check_after_whole("a\u{1F900}b", &[high("a"), low("b")], "a\u{1F900}ba😀b");
+        check_after_whole(whole, &[high("a"), low("c")], "a😀b\u{FFFD}c");
+    }
+
+    #[test]
+    fn d13_c14_a_whole_text_overtakes_the_second_half_of_a_character() {
+        let low = |text| Fragment::from(text).with_low(0xDE00);
+        let mut seen = seen(&[Fragment::from("a").with_high(0xD83D)]);
+        assert_eq!(seen.complete("a😀b"), Rest::Missing(low("b")));
+        assert!(seen.is_ahead());
+        assert_eq!(seen.unrepeated(low("")), None);
+        assert_eq!(seen.unrepeated("b!".into()), Some("!".into()));
+        assert!(!seen.is_ahead());
     }
 
     #[test]

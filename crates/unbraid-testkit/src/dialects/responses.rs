@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use self::items::Item;
+use self::{
+    items::Item,
+    texts::{missing, unrepeated},
+};
 use super::{
     Answer, Call, Choice, Stream, arguments, entries, is_present, is_set, merge, reason, text,
 };
@@ -180,7 +183,7 @@ impl Reader {
                 let call = self.call(at);
                 let piece = arguments(&value["delta"]);
                 let piece = unrepeated(self.calls_ahead.entry(call).or_default(), &piece);
-                self.choice.calls[call].arguments += piece;
+                self.choice.calls[call].arguments += &piece;
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
                 let at = self.item(value, &id, "call");
@@ -271,9 +274,9 @@ impl Reader {
         let call = self.call(at);
         let call = &mut self.choice.calls[call];
         let whole = [text(item, "arguments"), text(item, "input")].concat();
-        if let Some(rest) = whole.strip_prefix(&call.arguments) {
+        if let Some(rest) = missing(&whole, &call.arguments) {
             let at = self.items[at].call.unwrap_or_default();
-            self.calls_ahead.entry(at).or_default().push_str(rest);
+            self.calls_ahead.entry(at).or_default().push_str(&rest);
             call.arguments = whole;
         }
     }
@@ -382,16 +385,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// What a fragment has beyond that which complete values before it have brought.
-fn unrepeated<'p>(ahead: &mut String, piece: &'p str) -> &'p str {
-    if let Some(rest) = ahead.strip_prefix(piece) {
-        *ahead = rest.to_owned();
-        return "";
-    }
-    let ahead = std::mem::take(ahead);
-    piece.strip_prefix(ahead.as_str()).unwrap_or(piece)
 }
 
 fn lane_of(content: &Value) -> (&'static str, &'static str) {

@@ -196,5 +196,17 @@ pub(crate) fn join_halves(text: &str) -> String {
     joined
 }
 
+/// Replaces each character that UTF-16 has as a pair by its encoded halves, so that texts that were cut in it can be compared.
+pub(crate) fn split_halves(text: &str) -> String {
+    let halves = |character: char| {
+        let units = character.encode_utf16(&mut [0; 2]).to_vec();
+        match (&*units, half(character)) {
+            (&[high, low], None) => [high, low].map(|unit| encode_half(u32::from(unit))).into(),
+            _ => vec![character],
+        }
+    };
+    text.chars().flat_map(halves).collect()
+}
+
 /// The encoding of the half 0xd800; the others follow it.
 const ENCODED_HALVES: u32 = 0x0010_f000;

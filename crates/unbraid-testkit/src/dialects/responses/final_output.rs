@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Item, Reader, citations, lane_of, list_of};
-use crate::dialects::{Call, entries, is_set, text};
+use crate::{
+    dialects::{Call, entries, is_set, text},
+    reference::lenient::split_halves,
+};
 
 /// What an item of the final output is.
 #[derive(Clone, Copy)]
@@ -198,7 +201,8 @@ impl Reader {
             let is_equal = if call.arguments.is_empty() {
                 !call.name.is_empty() && call.name == text(item, "name")
             } else {
-                call.arguments == whole && (call.name.is_empty() || call.name == text(item, "name"))
+                split_halves(&call.arguments) == split_halves(&whole)
+                    && (call.name.is_empty() || call.name == text(item, "name"))
             };
             !in_output(call) && !self.used.contains(at) && (has_item_id || is_equal)
         })?;

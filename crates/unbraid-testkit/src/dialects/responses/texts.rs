@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Reader, TextKey, lane_of, unrepeated};
-use crate::dialects::{entries, text};
+use super::{Reader, TextKey, lane_of};
+use crate::{
+    dialects::{entries, text},
+    reference::lenient::split_halves,
+};
 
 impl Reader {
     pub(super) fn delta(&mut self, value: &Value, id: &str, lane: &'static str, part: i64) {
@@ -15,7 +18,7 @@ impl Reader {
     /// Adds what a fragment has beyond that which complete values before it have brought (D13).
     pub(super) fn piece(&mut self, key: TextKey, piece: &str) {
         let piece = unrepeated(self.ahead.entry(key).or_default(), piece);
-        self.pieces.push((key, piece.to_owned()));
+        self.pieces.push((key, piece));
     }
 
     /// D13: a complete value adds what its fragments lack.
@@ -48,9 +51,9 @@ impl Reader {
         if was_resumed && later && so_far.is_empty() {
             return;
         }
-        if let Some(rest) = whole.strip_prefix(&so_far) {
-            self.pieces.push((key, rest.to_owned()));
-            self.ahead.entry(key).or_default().push_str(rest);
+        if let Some(rest) = missing(whole, &so_far) {
+            self.ahead.entry(key).or_default().push_str(&rest);
+            self.pieces.push((key, rest));
         }
     }
 
@@ -71,4 +74,23 @@ impl Reader {
         }
         rest.is_some()
     }
+}
+
+/// What a fragment has beyond that which complete values before it have brought, in halves of characters (C14).
+pub(super) fn unrepeated(ahead: &mut String, piece: &str) -> String {
+    let piece = split_halves(piece);
+    if let Some(rest) = ahead.strip_prefix(&piece) {
+        *ahead = rest.to_owned();
+        return String::new();
+    }
+    let rest = piece.strip_prefix(&std::mem::take(ahead));
+    rest.map(str::to_owned).unwrap_or(piece)
+}
+
+/// What a complete value has beyond its fragments, in halves of characters; `None` if it differs from them.
+pub(super) fn missing(whole: &str, fragments: &str) -> Option<String> {
+    let whole = split_halves(whole);
+    whole
+        .strip_prefix(&split_halves(fragments))
+        .map(str::to_owned)
 }
