@@ -77,7 +77,7 @@ impl ChoiceMachine {
     fn further_message<'a>(
         &mut self,
         update: &Update<'a>,
-        transcript: &Transcript,
+        transcript: &mut Transcript,
     ) -> (Update<'a>, bool) {
         let mut so_far = self
             .so_far
@@ -108,7 +108,7 @@ impl ChoiceMachine {
         &self,
         new: &mut Update<'_>,
         so_far: &mut SoFar,
-        transcript: &Transcript,
+        transcript: &mut Transcript,
     ) -> bool {
         if !has_calls(new) {
             return false;
@@ -118,13 +118,15 @@ impl ChoiceMachine {
             so_far.records = transcript.add_arguments(so_far.records, &mut so_far.arguments);
         }
         let arguments = &mut so_far.arguments;
-        let mut repeats = false;
+        let mut repeated = Vec::new();
         let mut read = |slot: Option<usize>, fragment: &mut Option<Fragment<'_>>| {
             let slot = slot.unwrap_or(usize::MAX);
             let known = arguments.get_mut(slot).zip(calls.get(slot));
             if let (Some((known, call)), Some(fragment)) = (known, fragment) {
-                repeats |= strip(known, fragment);
-                known.push_str(&join_halves(&mut call.high.clone(), fragment).0);
+                let repeats = strip(known, fragment);
+                repeated.extend(repeats.then_some(slot));
+                let mut high = call.high.filter(|_| !repeats);
+                known.push_str(&join_halves(&mut high, fragment).0);
             }
         };
         for entry in &mut new.tool_calls {
@@ -138,7 +140,12 @@ impl ChoiceMachine {
                 &mut new.function_arguments,
             );
         }
-        repeats
+        for call in &repeated {
+            if let Some(call) = transcript.call_mut(*call) {
+                call.high = None; // the message contains the whole character
+            }
+        }
+        !repeated.is_empty()
     }
 }
 

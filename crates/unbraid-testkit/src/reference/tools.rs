@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::fault::is_present;
-use super::lenient::join_halves;
+use super::lenient::{is_high_half, join_halves};
 use super::ready::{self, Early, Step};
 use super::status::{self, Cut};
 use super::text;
@@ -103,13 +103,16 @@ impl Tools {
         let now = slots
             .map(|slot| &mut slot.arguments)
             .chain([&mut self.function_call.arguments]);
-        for (known, now) in known.zip(now).filter(|(known, _)| !known.is_empty()) {
-            if let Some(rest) = now[known.len()..].strip_prefix(known.as_str()) {
-                *now = format!("{known}{rest}");
+        for (known, now) in known.zip(now) {
+            // The repeated arguments have the whole character.
+            let whole = known.trim_end_matches(is_high_half);
+            if !whole.is_empty() && now[known.len()..].starts_with(whole) {
+                now.replace_range(..known.len(), "");
                 repeats = true;
             }
         }
-        for step in &mut self.steps[before.steps.len()..] {
+        let (earlier, new) = self.steps.split_at_mut(before.steps.len());
+        for step in new {
             let Step::Text(call, text) = step else {
                 continue;
             };
@@ -118,8 +121,18 @@ impl Tools {
                 Some(None) => &before.function_call.arguments,
                 None => continue,
             };
-            if let Some(rest) = text.strip_prefix(known.as_str()) {
-                *text = rest.to_owned();
+            let whole = known.trim_end_matches(is_high_half);
+            let Some(rest) = text.strip_prefix(whole).filter(|_| !whole.is_empty()) else {
+                continue;
+            };
+            *text = rest.to_owned();
+            // The repeated arguments have the whole character.
+            let last = earlier.iter_mut().rev().find_map(|step| match step {
+                Step::Text(other, part) if other == call => Some(part),
+                _ => None,
+            });
+            if let Some(part) = last {
+                part.truncate(part.trim_end_matches(is_high_half).len());
             }
         }
         repeats
