@@ -249,7 +249,8 @@ impl Cohere {
             let function = node.get("function").unwrap_or(node);
             call.fill_name(CHOICE, fragment(function, "name"), output);
             if call.arguments.is_empty() {
-                call.append(CHOICE, arguments_of(function.get("arguments")), output);
+                let first = arguments_of(function.get("arguments"));
+                call.append_of_start(CHOICE, first, false, output);
             }
         }
         is_it

@@ -138,7 +138,10 @@ fn call(entry: &Value) -> Call {
         id: entry["id"].as_str().map(str::to_owned),
         name: text(&entry["function"], "name").to_owned(),
         custom: false,
-        arguments: arguments(&entry["function"]["arguments"]),
+        // A start may have a placeholder.
+        arguments: Some(arguments(&entry["function"]["arguments"]))
+            .filter(|first| first.trim() != "{}")
+            .unwrap_or_default(),
     }
 }
 
