@@ -26,9 +26,12 @@ pub(crate) struct Call {
     pub(crate) start: Option<CallStart>,
     /// What has arrived of the arguments.
     pub(crate) arguments: Seen,
-    /// The complete arguments that the start of the call brought. They count if no fragment follows (A07).
-    pub(crate) initial: Option<String>,
+    /// The complete arguments that the start of the call brought. They count if no fragment follows (A07, D13).
+    initial: Option<String>,
 }
+
+/// Longer arguments of a start are reported at once, because many calls may hold theirs.
+const MAX_INITIAL: usize = 64 * 1024;
 
 /// A block with a call, of the client or the server, that has stopped.
 pub(crate) enum Stopped {
@@ -155,8 +158,8 @@ impl Call {
         }
     }
 
-    /// Appends what the start of the call has of its arguments. An empty object is a placeholder, and fragments may repeat a
-    /// complete value (D13), as which the text of a custom tool counts.
+    /// Takes what the start of the call has of its arguments. An empty object is a placeholder. A complete one waits: if fragments
+    /// follow, these count (D13). They may also repeat another complete value, as which the text of a custom tool counts.
     pub(crate) fn append_of_start<'a>(
         &mut self,
         choice: u32,
@@ -169,11 +172,35 @@ impl Call {
             return;
         };
         let is_whole = is_custom || check(&first.text) == Verdict::Complete;
-        let whole = is_whole.then(|| first.clone());
-        self.append(choice, Some(first), output);
-        if let Some(whole) = whole {
-            self.arguments.note_ahead(&whole);
+        let can_wait = !is_custom && is_object(&first.text) && first.len() <= MAX_INITIAL;
+        match (is_whole, can_wait) {
+            (true, true) => self.initial = Some(first.text.into_owned()),
+            (true, false) => self.append_whole(choice, first, output),
+            (false, _) => self.append(choice, Some(first), output),
         }
+    }
+
+    /// Appends arguments that fragments may repeat.
+    fn append_whole<'a>(&mut self, choice: u32, whole: Fragment<'a>, output: &mut Output<'a>) {
+        self.append(choice, Some(whole.clone()), output);
+        self.arguments.note_ahead(&whole);
+    }
+
+    /// Holds the arguments that the start of the call has, unless others have arrived (A07).
+    pub(crate) fn hold_initial(&mut self, first: Option<Fragment<'_>>) {
+        if !self.has_arguments() {
+            self.initial = first.map(|first| first.text.into_owned());
+        }
+    }
+
+    /// Whether arguments have arrived, in fragments or in the start of the call.
+    pub(crate) fn has_arguments(&self) -> bool {
+        !self.arguments.is_empty() || self.initial.is_some()
+    }
+
+    /// Whether the next fragment has to be compared with what a complete value has brought.
+    pub(crate) fn compares_next(&self) -> bool {
+        self.initial.is_some() || self.arguments.is_ahead()
     }
 
     /// Appends a piece to the arguments.
@@ -186,6 +213,9 @@ impl Call {
         let Some(mut piece) = piece.filter(|piece| !piece.is_empty()) else {
             return;
         };
+        if self.initial.is_some() && piece.text.trim_ascii().is_empty() {
+            return; // white space replaces no arguments
+        }
         self.initial = None;
         if self.arguments.is_ahead() {
             let Some(rest) = self.arguments.unrepeated(piece) else {
@@ -200,19 +230,20 @@ impl Call {
 
     /// Takes a piece of the arguments, which are reported elsewhere.
     pub(crate) fn note(&mut self, piece: &str) {
-        self.initial = None;
         self.arguments.push(&Fragment::from(piece));
     }
 
     /// Reports the arguments of the call's start, if no fragment followed.
     pub(crate) fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
         if let Some(initial) = self.initial.take() {
-            self.append(choice, Some(initial.into()), output);
+            self.append_whole(choice, initial.into(), output);
         }
     }
 
-    /// Compares the complete arguments with the fragments, and reports what was lost (D13); true if something was.
+    /// Compares the complete arguments with those of the start or of the fragments, and reports what was lost (D13); true if
+    /// something was.
     pub(crate) fn complete(&mut self, choice: u32, whole: &str, output: &mut Output<'_>) -> bool {
+        self.flush(choice, output);
         match self.arguments.rest(whole) {
             Rest::Nothing => false,
             Rest::Missing(rest) => {
@@ -228,6 +259,11 @@ impl Call {
             }
         }
     }
+}
+
+/// Whether complete JSON is an object.
+fn is_object(json: &str) -> bool {
+    json.trim_ascii_start().starts_with('{')
 }
 
 #[cfg(test)]

@@ -73,7 +73,8 @@ impl DialectReader for Cohere {
                     output.entry(CHOICE, "annotations", &raw(citation));
                 }
             }
-            ("tool-call-end" | "content-end" | "citation-end" | "debug", _) => {}
+            ("tool-call-end", _) => self.flush_call(index(node), output),
+            ("content-end" | "citation-end" | "debug", _) => {}
             ("content-start" | "content-delta" | "tool-plan-delta", None)
             | ("tool-call-start" | "tool-call-delta" | "citation-start", None) => {}
             ("message-end", _) => {
@@ -99,6 +100,7 @@ impl DialectReader for Cohere {
     }
 
     fn flush(&mut self, _: u32, output: &mut Output<'_>) {
+        self.flush_calls(output);
         self.report_plan(output);
     }
 
@@ -181,6 +183,7 @@ impl Cohere {
         let calls = entries(message.get("tool_calls"));
         for (position, call) in (0..).zip(calls) {
             self.call_start(position, call, output);
+            self.flush_call(position, output);
         }
         for citation in entries(message.get("citations")) {
             output.entry(CHOICE, "annotations", &raw(citation));
@@ -226,7 +229,24 @@ impl Cohere {
         }
     }
 
+    /// Reports the arguments of starts that no fragment has replaced.
+    fn flush_calls(&mut self, output: &mut Output<'_>) {
+        for (_, call) in &mut self.open {
+            call.flush(CHOICE, output);
+        }
+    }
+
+    /// The same for the call that ends.
+    fn flush_call(&mut self, index: i64, output: &mut Output<'_>) {
+        let mut open = self.open.iter_mut().rev();
+        if let Some((_, call)) = open.find(|(known, _)| *known == index) {
+            call.flush(CHOICE, output);
+        }
+    }
+
     fn call_start<'a>(&mut self, index: i64, node: &Node<'a>, output: &mut Output<'a>) {
+        // Arguments that come after the start of the next call would seem to be late.
+        self.flush_calls(output);
         let mut call = self.calls.open();
         call_header(&mut call, node, output);
         if self.open.len() >= MAX_ENTRIES {
@@ -248,7 +268,7 @@ impl Cohere {
         } else if is_it {
             let function = node.get("function").unwrap_or(node);
             call.fill_name(CHOICE, fragment(function, "name"), output);
-            if call.arguments.is_empty() {
+            if !call.has_arguments() {
                 let first = arguments_of(function.get("arguments"));
                 call.append_of_start(CHOICE, first, false, output);
             }
@@ -336,9 +356,9 @@ fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
     };
     call.begin(CHOICE, header, output);
     let first = arguments_of(function.get("arguments"));
-    match call.arguments.is_empty() {
-        true => call.append_of_start(CHOICE, first, false, output),
-        false => call.append(CHOICE, first, output),
+    match call.has_arguments() {
+        true => call.append(CHOICE, first, output),
+        false => call.append_of_start(CHOICE, first, false, output),
     }
 }
 

@@ -27,7 +27,11 @@ use super::{
     continuation::{Continuation, Place},
     reader::{DialectReader, Lane, Output, WireEvent, fragment, raw, text},
 };
-use crate::{chunk::CONTENT_PARTS, limits::MAX_NAME_BYTES, node::Node};
+use crate::{
+    chunk::CONTENT_PARTS,
+    limits::{MAX_ENTRIES, MAX_NAME_BYTES},
+    node::Node,
+};
 
 /// The only choice of a response.
 const CHOICE: u32 = 0;
@@ -125,6 +129,7 @@ impl DialectReader for Responses {
     }
 
     fn flush(&mut self, _: u32, output: &mut Output<'_>) {
+        self.flush_calls(None, output);
         self.held.flush(output);
     }
 
@@ -202,6 +207,9 @@ impl Responses {
     /// Reads an event of an item or of its parts.
     fn item_event<'a>(&mut self, kind: &str, node: &Node<'a>, output: &mut Output<'a>) {
         self.ensure_started(output);
+        if self.items.len() >= MAX_ENTRIES {
+            self.flush_oldest(output);
+        }
         let whole = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
         match kind {
             "output_item.added" => self.item_added(node, output),

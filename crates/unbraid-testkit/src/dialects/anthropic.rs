@@ -336,7 +336,11 @@ fn finish_block(choice: &mut Choice, block: &Block) {
                 id: start["id"].as_str().map(str::to_owned),
                 name: text(start, "name").to_owned(),
                 custom: false,
-                arguments: if json.is_empty() { initial } else { json },
+                arguments: if initial.is_empty() || !json.trim().is_empty() {
+                    json
+                } else {
+                    initial
+                },
             });
         }
         "thinking" | "redacted_thinking" => {

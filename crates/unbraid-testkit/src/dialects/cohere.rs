@@ -1,14 +1,59 @@
 //! Cohere: each event adds to one lane or call.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, merge, reason, text};
+use super::{
+    Answer, Call, Choice, Stream, arguments, entries, is_error, merge, reason,
+    responses::{is_object, unrepeated},
+    text,
+};
+use crate::reference::lenient::split_halves;
+
+/// D13: the call whose start had its arguments, which fragments replace, and these arguments.
+#[derive(Default)]
+struct Initial {
+    held: Option<(usize, String)>,
+    /// What fragments may repeat, after the end of the call.
+    ahead: BTreeMap<usize, String>,
+}
+
+impl Initial {
+    /// Holds the complete arguments of a start.
+    fn hold(&mut self, at: usize, call: &mut Call) {
+        if is_object(&call.arguments) {
+            self.held = Some((at, std::mem::take(&mut call.arguments)));
+        }
+    }
+
+    /// No fragment has replaced them before the end of this call, or of any.
+    fn flush(&mut self, at: Option<usize>, choice: &mut Choice) {
+        let held = self
+            .held
+            .take_if(|(held, _)| at.is_none_or(|at| *held == at));
+        if let Some((at, whole)) = held {
+            self.ahead.insert(at, split_halves(&whole));
+            choice.calls[at].arguments += &whole;
+        }
+    }
+
+    fn add(&mut self, at: usize, call: &mut Call, piece: &str) {
+        let is_held = self.held.as_ref().is_some_and(|(held, _)| *held == at);
+        if is_held && piece.trim().is_empty() {
+            return; // white space replaces nothing
+        }
+        self.held = self.held.take().filter(|_| !is_held);
+        call.arguments += &unrepeated(self.ahead.entry(at).or_default(), piece);
+    }
+}
 
 pub(super) fn read(stream: &Stream) -> Answer {
     let mut answer = Answer::default();
     let mut choice = Choice::default();
     // The index of each call, and whether its start is missing.
     let mut indexes: Vec<(i64, bool)> = Vec::new();
+    let mut initial = Initial::default();
     let mut started = false;
     // A11: the id of the start, and whether it had content, or any has followed.
     let (mut head, mut has_content) = (None, false);
@@ -56,21 +101,29 @@ pub(super) fn read(stream: &Stream) -> Answer {
                     match at {
                         Some(at) if indexes[at].1 => {
                             indexes[at].1 = false;
-                            let arguments = choice.calls[at].arguments.clone() + &new.arguments;
+                            let arguments = std::mem::take(&mut choice.calls[at].arguments);
+                            let first = new.arguments.clone();
                             choice.calls[at] = Call { arguments, ..new };
+                            initial.add(at, &mut choice.calls[at], &first);
                         }
                         Some(at) if new.id.is_some() && choice.calls[at].id == new.id => {
                             let known = &mut choice.calls[at];
                             if known.name.is_empty() {
                                 known.name = new.name;
                             }
-                            if known.arguments.is_empty() {
+                            let is_held =
+                                initial.held.as_ref().is_some_and(|(held, _)| *held == at);
+                            if known.arguments.is_empty() && !is_held {
                                 known.arguments = new.arguments;
+                                initial.hold(at, known);
                             }
                         }
                         _ => {
+                            initial.flush(None, &mut choice);
                             indexes.push((index, false));
                             choice.calls.push(new);
+                            let at = choice.calls.len() - 1;
+                            initial.hold(at, &mut choice.calls[at]);
                         }
                     }
                 }
@@ -79,12 +132,18 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 let index = value["index"].as_i64().unwrap_or_default();
                 let at = indexes.iter().rposition(|(known, _)| *known == index);
                 for entry in entries(&message["tool_calls"]) {
-                    match at.and_then(|at| choice.calls.get_mut(at)) {
-                        Some(call) => call.arguments += &arguments(&entry["function"]["arguments"]),
+                    match at {
+                        Some(at) => {
+                            let piece = arguments(&entry["function"]["arguments"]);
+                            initial.add(at, &mut choice.calls[at], &piece);
+                        }
                         None => {
+                            initial.flush(None, &mut choice);
                             let new = call(entry); // A08
                             indexes.push((index, new.id.is_none() && new.name.is_empty()));
                             choice.calls.push(new);
+                            let at = choice.calls.len() - 1;
+                            initial.hold(at, &mut choice.calls[at]);
                         }
                     }
                 }
@@ -94,13 +153,21 @@ pub(super) fn read(stream: &Stream) -> Answer {
                     choice.list("annotations", citation.clone());
                 }
             }
+            "tool-call-end" => {
+                let index = value["index"].as_i64().unwrap_or_default();
+                if let Some(at) = indexes.iter().rposition(|(known, _)| *known == index) {
+                    initial.flush(Some(at), &mut choice);
+                }
+            }
             "message-end" => {
+                initial.flush(None, &mut choice);
                 end(&mut answer, &mut choice, &value["delta"]);
                 break;
             }
             // D06: no value of another dialect.
             "" if super::identify(wire) != Some("cohere") => {}
             "" => {
+                initial.flush(None, &mut choice);
                 read_message(&mut choice, &value["message"]);
                 end(&mut answer, &mut choice, value);
                 break;
@@ -108,6 +175,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
             _ => {}
         }
     }
+    initial.flush(None, &mut choice);
     if started {
         answer.choices.insert(0, choice);
     }

@@ -5,16 +5,15 @@ mod final_output;
 mod items;
 mod kept;
 mod parts;
+mod start;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use self::{
-    items::Item,
-    texts::{missing, unrepeated},
-};
+use self::items::Item;
+pub(super) use self::{start::is_object, texts::unrepeated};
 use super::{
     Answer, Call, Choice, Stream, arguments, entries, is_present, is_set, merge, reason, text,
 };
@@ -39,6 +38,8 @@ struct Reader {
     /// D13: what only complete values have brought of a text, and of a call's arguments.
     ahead: BTreeMap<TextKey, String>,
     calls_ahead: BTreeMap<usize, String>,
+    /// D13: the call whose start had its arguments, and these. Fragments replace them.
+    initial: Option<(usize, String)>,
     /// The texts of which a complete value has arrived.
     whole: BTreeSet<TextKey>,
     /// The lists whose entries wait for the end.
@@ -110,6 +111,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
     }
     let streamed = reader.lanes();
     if let Some((kind, body)) = last {
+        reader.flush_initial(None);
         reader.final_output(&streamed, body);
         merge(&mut answer.usage, &body["usage"]);
         let status = body["status"].as_str().unwrap_or(kind);
@@ -120,6 +122,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
             reader.choice.finish_reason = why.or_else(|| Some(status.to_owned()));
         }
     }
+    reader.flush_initial(None);
     reader.join();
     let mut choice = reader.choice;
     choice.fill_calls();
@@ -181,9 +184,7 @@ impl Reader {
             "function_call_arguments.delta" | "custom_tool_call_input.delta" => {
                 let at = self.item(value, &id, "call");
                 let call = self.call(at);
-                let piece = arguments(&value["delta"]);
-                let piece = unrepeated(self.calls_ahead.entry(call).or_default(), &piece);
-                self.choice.calls[call].arguments += &piece;
+                self.arguments(call, &arguments(&value["delta"]));
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
                 let at = self.item(value, &id, "call");
@@ -257,6 +258,7 @@ impl Reader {
 
     fn header(&mut self, at: usize, item: &Value, custom: bool) {
         let call = self.call(at);
+        self.flush_initial(Some(call));
         let call = &mut self.choice.calls[call];
         if call.name.is_empty() && call.id.is_none() {
             call.custom = custom;
@@ -268,17 +270,6 @@ impl Reader {
             text(item, "name").clone_into(&mut call.name);
         }
         self.items[at].call_id.clone_from(&call.id);
-    }
-
-    fn whole_call(&mut self, at: usize, item: &Value) {
-        let call = self.call(at);
-        let call = &mut self.choice.calls[call];
-        let whole = [text(item, "arguments"), text(item, "input")].concat();
-        if let Some(rest) = missing(&whole, &call.arguments) {
-            let at = self.items[at].call.unwrap_or_default();
-            self.calls_ahead.entry(at).or_default().push_str(&rest);
-            call.arguments = whole;
-        }
     }
 
     fn item_event(&mut self, event: &Value, item: &Value, done: bool) {
@@ -313,9 +304,9 @@ impl Reader {
                 let at = self.item(event, &id, "call");
                 self.items[at].was_added |= !done;
                 self.header(at, item, kind == "custom_tool_call");
-                // A start may have a placeholder.
-                if done || text(item, "arguments").trim() != "{}" {
-                    self.whole_call(at, item);
+                match done {
+                    true => self.whole_call(at, item),
+                    false => self.start_arguments(at, item),
                 }
                 self.items[at].is_done |= done;
             }

@@ -77,7 +77,7 @@ impl Anthropic {
             call_header(call, block, output);
         } else if is_it {
             call.fill_name(CHOICE, fragment(block, "name"), output);
-            note_input(call, block);
+            call.hold_initial(arguments_of(block.get("input")));
         }
         is_it
     }
@@ -226,15 +226,7 @@ fn call_header<'a>(call: &mut Call, block: &Node<'a>, output: &mut Output<'a>) {
         ..ToolCallUpdate::default()
     };
     call.begin(CHOICE, header, output);
-    note_input(call, block);
-}
-
-/// Notes the arguments of a start, unless others have arrived (A07).
-fn note_input(call: &mut Call, block: &Node<'_>) {
-    if call.arguments.is_empty() && call.initial.is_none() {
-        let initial = arguments_of(block.get("input"));
-        call.initial = initial.map(|initial| initial.text.into_owned());
-    }
+    call.hold_initial(arguments_of(block.get("input")));
 }
 
 /// The type of a delta that names none, by its field.

@@ -47,6 +47,9 @@ impl Anthropic {
             }
             (BlockLane::Thinking, Some(_)) => {}
             (BlockLane::Arguments(ordinal), Some(Block::Call(call))) if call.ordinal == ordinal => {
+                if call.compares_next() {
+                    return false;
+                }
                 call.note(text);
             }
             _ => return false,

@@ -139,3 +139,41 @@ fn d13_a_start_that_comes_again_may_have_a_placeholder() {
         assert_eq!(read_cohere(starts, &[delta]), expected, "{starts:?}");
     }
 }
+
+#[test]
+fn d13_fragments_replace_the_complete_arguments_of_a_start() {
+    let spaced = (r#"{"a": 1}"#.to_owned(), CallStatus::Complete);
+    let compact = (r#"{"a":1}"#.to_owned(), CallStatus::Complete);
+    // A string, an object, another value.
+    for start in [r#""{\"a\":1}""#, r#"{"a":1}"#, r#""{\"b\":2}""#] {
+        for starts in [&[start][..], &[start, start]] {
+            for deltas in [
+                &[r#"{\"a\": "#, "1}"][..],
+                &[r#"{\"a\": 1}"#],
+                &["\\n", r#"{\"a\": 1}"#],
+            ] {
+                assert_eq!(read_cohere(starts, deltas), spaced, "{starts:?} {deltas:?}");
+            }
+        }
+    }
+    // White space replaces nothing.
+    for deltas in [&[][..], &["\\n"]] {
+        assert_eq!(read_cohere(&[r#"{"a":1}"#], deltas), compact, "{deltas:?}");
+    }
+    let half = r#""{\"a\":\"\ud83d\ude00\"}""#;
+    let deltas = [r#"{\"a\":\"\ud83d"#, r#"\ude00\"}"#];
+    let expected = (r#"{"a":"😀"}"#.to_owned(), CallStatus::Complete);
+    assert_eq!(read_cohere(&[half], &deltas), expected);
+    let rows: [(&[&str], Option<&str>); 4] = [
+        (&["{\"a\": ", "1}"], None),
+        (&["{\"a\": ", "1}"], Some(r#"{"a": 1}"#)),
+        (&[" ", "{\"a\": 1}"], None),
+        (&["{\"a\": 1}"], Some("{\"a\":1}")),
+    ];
+    for (deltas, whole) in rows {
+        let read = |start: &str| read_call(start, deltas, whole);
+        assert_eq!(read(r#"{"a":1}"#), spaced, "{deltas:?} {whole:?}");
+        assert_eq!(read(r#"{"b":2}"#), spaced, "{deltas:?} {whole:?}");
+    }
+    assert_eq!(read_call(r#"{"a":1}"#, &[], Some("{\"a\": 1}")), compact);
+}

@@ -8,6 +8,26 @@ use crate::{
 };
 
 impl Responses {
+    /// Reports the arguments of starts that no fragment has replaced, except those of one item.
+    pub(super) fn flush_calls(&mut self, except: Option<u64>, output: &mut Output<'_>) {
+        for item in &mut self.items {
+            let is_it = Some(item.ordinal()) == except;
+            if let ItemKind::Call(call) = &mut item.kind
+                && !is_it
+            {
+                call.flush(CHOICE, output);
+            }
+        }
+    }
+
+    /// The same for the oldest item, in whose place the event may open another one.
+    pub(super) fn flush_oldest(&mut self, output: &mut Output<'_>) {
+        let oldest = self.items.first_mut().map(|item| &mut item.kind);
+        if let Some(ItemKind::Call(call)) = oldest {
+            call.flush(CHOICE, output);
+        }
+    }
+
     pub(super) fn call_header<'a>(
         &mut self,
         key: &Key<'_>,
@@ -15,6 +35,9 @@ impl Responses {
         is_custom: bool,
         output: &mut Output<'a>,
     ) {
+        let ordinal = self.call(key).map(|known| known.ordinal());
+        // Arguments that come after the start of the next call would seem to be late.
+        self.flush_calls(ordinal, output);
         if let Some(known) = self.call(key) {
             known.describe_call(item, is_custom, output);
         }

@@ -78,7 +78,7 @@ impl Responses {
         let piece = Fragment::from(text);
         match (place.lane, &mut item.kind) {
             (ItemLane::Arguments(ordinal), ItemKind::Call(call)) if call.ordinal == ordinal => {
-                if call.arguments.is_ahead() {
+                if call.compares_next() {
                     return false;
                 }
                 call.note(text);

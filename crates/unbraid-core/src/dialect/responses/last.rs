@@ -24,6 +24,7 @@ impl Responses {
             calls: !self.calls.is_empty(),
             ..self.arrived
         };
+        self.flush_calls(None, output);
         let items = entries(response.get("output"));
         for item in items {
             self.note_known_call(item);

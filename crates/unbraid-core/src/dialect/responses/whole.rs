@@ -42,7 +42,7 @@ impl Responses {
                     && let ItemKind::Call(call) = &mut known.kind
                 {
                     known.was_added = true;
-                    if call.arguments.is_empty() {
+                    if !call.has_arguments() {
                         call.append_of_start(CHOICE, arguments, is_custom, output);
                     }
                 }

@@ -77,7 +77,7 @@ impl Reader {
 }
 
 /// What a fragment has beyond that which complete values before it have brought, in halves of characters (C14).
-pub(super) fn unrepeated(ahead: &mut String, piece: &str) -> String {
+pub(in crate::dialects) fn unrepeated(ahead: &mut String, piece: &str) -> String {
     let piece = split_halves(piece);
     if let Some(rest) = ahead.strip_prefix(&piece) {
         *ahead = rest.to_owned();
