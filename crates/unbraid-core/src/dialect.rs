@@ -153,11 +153,13 @@ pub(crate) fn index(node: &Node<'_>) -> Option<Option<u32>> {
     }
 }
 
-/// The finish reason. An empty string, `false` and `null`, as a word too, are absent (F1); any other type is kept as its JSON text (F13).
+/// The finish reason. An empty string, `false` and `null`, as a word too, are absent (F1), and so are `{}` and `[]`, with which Lua
+/// and PHP write null; any other type is kept as its JSON text (F13).
 fn finish_reason<'a>(value: &Node<'a>) -> Option<Cow<'a, str>> {
     match &value.value {
         Value::Null | Value::Bool(false) => None,
         Value::String(_) => some_reason(value.text()),
+        Value::Array(_) | Value::Object(_) if !value.is_set() => None,
         Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             Some(value.to_json())
         }

@@ -305,6 +305,7 @@ fn reason(value: &Value) -> Option<String> {
         Value::Null => None,
         Value::String(reason) if reason.is_empty() => None,
         Value::String(reason) => Some(reason.clone()),
+        Value::Array(_) | Value::Object(_) if !is_set(value) => None, // F1
         other => Some(other.to_string()),
     }
 }

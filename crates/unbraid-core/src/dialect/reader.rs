@@ -282,12 +282,12 @@ pub(crate) fn raw<'a>(node: &Node<'a>) -> Cow<'a, str> {
     }
 }
 
-/// A finish reason: text as it is, any other value as its JSON (F13). Null and empty text are none (F1).
+/// A finish reason: text as it is, any other value as its JSON (F13). Null, empty text, `{}` and `[]` are none (F1).
 pub(crate) fn reason_of<'a>(node: Option<&Node<'a>>) -> Option<Cow<'a, str>> {
     let node = node.filter(|node| !node.is_null())?;
     match node.text() {
         Some(text) => Some(text).filter(|text| !text.is_empty()),
-        None => Some(raw(node)),
+        None => Some(raw(node)).filter(|raw| !matches!(&**raw, "{}" | "[]")),
     }
 }
 
@@ -343,4 +343,57 @@ pub(crate) fn other_fields<'a>(
         .filter(|(key, value)| !value.is_null() && !known.contains(&&**key))
         .map(|(key, value)| (key.clone(), raw(value)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ChoiceIndex, Config, Demux};
+
+    /// The finish reason of a stream with this line.
+    fn read_reason(line: &str) -> Option<String> {
+        let mut demux = Demux::new(Config::default());
+        demux.feed(line.as_bytes());
+        demux.finish();
+        let choice = demux.choice(ChoiceIndex(0)).unwrap();
+        choice
+            .finish_reason()
+            .map(|reason| reason.as_str().to_owned())
+    }
+
+    #[test]
+    fn f01_f13_empty_objects_and_lists_are_no_reasons() {
+        let ollama = |reason: &str| {
+            format!(
+                "{{\"model\":\"m\",\"created_at\":\"2026-11-20T10:00:00Z\",\"message\":{{\"role\":\"assistant\",\"content\":\"a\"}},\"done\":true,\"done_reason\":{reason}}}\n"
+            )
+        };
+        let bedrock = |reason: &str| {
+            format!(
+                "{{\"messageStart\":{{\"role\":\"assistant\"}}}}\n{{\"messageStop\":{{\"stopReason\":{reason}}}}}\n"
+            )
+        };
+        let body = |reason: &str| {
+            format!(
+                "{{\"output\":{{\"message\":{{\"role\":\"assistant\",\"content\":[]}}}},\"stopReason\":{reason}}}"
+            )
+        };
+        let chat = |reason: &str| {
+            format!(
+                "{{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"a\"}},\"finish_reason\":{reason}}}]}}\n"
+            )
+        };
+        for empty in ["{}", "[]", "{ }", "[ ]", "null", "\"\""] {
+            let lines = [ollama(empty), bedrock(empty), body(empty), chat(empty)];
+            assert_eq!(
+                lines.map(|line| read_reason(&line)),
+                [const { None }; 4],
+                "{empty}"
+            );
+        }
+        let other = "{\"type\":\"stop\"}";
+        let lines = [ollama(other), bedrock(other), body(other), chat(other)];
+        for line in lines {
+            assert_eq!(read_reason(&line).as_deref(), Some(other), "{line}");
+        }
+    }
 }

@@ -335,6 +335,9 @@ pub(super) fn finish_reason(element: &Value) -> Option<String> {
         Value::String(reason) => {
             Some(reason.clone()).filter(|reason| !["", "null", "None"].contains(&&**reason))
         }
+        // Lua and PHP write null so.
+        Value::Object(fields) if fields.is_empty() => None,
+        Value::Array(entries) if entries.is_empty() => None,
         other => Some(other.to_string()),
     }
 }
