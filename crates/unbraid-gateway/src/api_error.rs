@@ -117,7 +117,7 @@ errors! {
     OUT_OF_MEMORY = SERVICE_UNAVAILABLE, "api_error", "out_of_memory",
         "the gateway keeps as many streams as it may", header ErrorHeader::RetryAfter;
     LOG_UNAVAILABLE = SERVICE_UNAVAILABLE, "api_error", "log_unavailable",
-        "the log of streams cannot be reached", header ErrorHeader::RetryAfter;
+        "the log of streams cannot be reached, or takes no events", header ErrorHeader::RetryAfter;
     LOG_RECOVERING = SERVICE_UNAVAILABLE, "api_error", "log_recovering",
         "the log of streams was away a moment ago, and may not have this stream yet", header ErrorHeader::RetryAfter;
     LOG_GAP = SERVICE_UNAVAILABLE, "api_error", "log_gap",
