@@ -80,7 +80,7 @@ async fn the_provider_says_whether_and_when_a_request_is_sent_again() {
 }
 
 #[tokio::test]
-async fn what_the_provider_has_said_counts_more_than_a_timeout_while_its_pause_lasts() {
+async fn the_answer_of_the_provider_counts_more_than_a_timeout_in_a_pause() {
     let upstream = Upstream::steps(json_body(503, "{}")).await;
     let gateway = start_with(&upstream, |builder| {
         builder
