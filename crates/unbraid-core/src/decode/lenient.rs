@@ -52,7 +52,7 @@ fn field<'a>(chunk: &mut Chunk<'a>, key: &Cow<'a, str>, value: &Node<'a>, event_
             // U6: usage in the envelope takes precedence. A null does not remove usage from another place (U2).
             chunk.usage = usage_json(value).or_else(|| chunk.usage.take());
             if !value.clean || !value.is_in_range() {
-                let message = "invalid numbers in the usage were read as null";
+                let message = "invalid values in the usage were replaced";
                 chunk
                     .warnings
                     .push(Warning::new("U9", event_index, message));
