@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::openai_chat;
+use super::{openai_chat, parts::content};
 use crate::{
     CompletionKind,
-    chunk::{Element, some_text},
-    node::Node,
+    chunk::{Element, ReasoningOrigin, put_field, some_text},
+    node::{Node, Value},
 };
 
 /// The fields that an entry with a `text` has beside it where a chat has them in its delta, apart from those of reasoning
@@ -44,7 +44,30 @@ pub(super) fn text<'a>(text: &Node<'a>, has_delta: bool, element: &mut Element<'
     if !has_delta {
         element.update.kind = CompletionKind::Text;
     }
-    if element.update.content.is_none() {
-        element.update.content = some_text(text.fragment());
+    if element.update.content.is_some() {
+        return;
+    }
+    match text.value {
+        Value::Null | Value::String(_) => element.update.content = some_text(text.fragment()),
+        // As content of a chat, which some servers put here (C11).
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            parts(text, element);
+        }
+    }
+}
+
+/// Reads a text that is a list of parts. Reasoning under a name of its own takes precedence.
+fn parts<'a>(text: &Node<'a>, element: &mut Element<'a>) {
+    let mut read = Element::default();
+    content(text, &mut read);
+    element.update.content = read.update.content;
+    if element.update.reasoning.is_none() && read.update.reasoning.is_some() {
+        element.update.reasoning = read.update.reasoning;
+        element.reasoning_origin = Some(ReasoningOrigin::ContentParts);
+    }
+    element.has_unexpected_type |= read.has_unexpected_type;
+    element.replaced_half |= read.replaced_half;
+    for (key, raw) in read.fields {
+        put_field(&mut element.fields, key, raw);
     }
 }

@@ -92,9 +92,10 @@ impl Choice {
         let before = self.content.len();
         self.content(delta.get("content"));
         // C19: if both contain text, the delta counts.
-        if let (true, Some(part)) = (self.content.len() == before, text(element, "text")) {
-            self.content.push_str(part);
-            self.text_completion = true;
+        if self.content.len() == before {
+            let thoughts = self.reasoning.len();
+            self.content(element.get("text"));
+            self.text_completion |= self.content.len() > before || self.reasoning.len() > thoughts;
         }
         self.refusal
             .push_str(&joined(delta, "refusal").unwrap_or_default());
