@@ -84,10 +84,14 @@ impl DialectReader for Bedrock {
     }
 
     fn flush(&mut self, choice: u32, output: &mut Output<'_>) {
+        for call in self.blocks.calls() {
+            call.flush(CHOICE, output); // the start brought all of its arguments
+        }
         self.invoked.flush(choice, output);
     }
 
     fn finish(&mut self, is_complete: bool, output: &mut Output<'_>) {
+        self.flush(CHOICE, output);
         while let Some((index, block)) = self.blocks.take_last() {
             self.close(index, block, output);
         }

@@ -166,6 +166,9 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                             own[key] = tool[key].clone();
                         }
                     }
+                    if arguments(&own["input"]).is_empty() {
+                        own["input"] = tool["input"].clone();
+                    }
                     continue;
                 }
                 blocks.push(Block {
@@ -265,7 +268,11 @@ fn finish_block(choice: &mut Choice, block: &Block) {
             id: tool["toolUseId"].as_str().map(str::to_owned),
             name: text(tool, "name").to_owned(),
             custom: false,
-            arguments: input,
+            // A07: the start's input counts if no fragment came.
+            arguments: match arguments(&tool["input"]) {
+                initial if input.trim().is_empty() && !initial.is_empty() => initial,
+                _ => input,
+            },
         });
     } else if block.start["toolResult"].is_object() {
         let mut object = block.start["toolResult"].clone();

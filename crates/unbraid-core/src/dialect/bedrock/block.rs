@@ -48,6 +48,7 @@ impl Bedrock {
     pub(super) fn call_start<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) -> Block {
         let mut call = self.calls.open();
         call_header(&mut call, node, output);
+        call.hold_initial(arguments_of(node.get("input"))); // gateways, as Anthropic (A07)
         Block::Call(call)
     }
 
@@ -61,6 +62,9 @@ impl Bedrock {
             call_header(call, node, output);
         } else if is_it {
             call.fill_name(CHOICE, fragment(node, "name"), output);
+        }
+        if is_it {
+            call.hold_initial(arguments_of(node.get("input")));
         }
         is_it
     }
