@@ -33,6 +33,14 @@ pub(crate) struct Cohere {
     open: Vec<(i64, Call)>,
     /// The plan, which a request sends back in place of the content (H04).
     plan: Object,
+    /// The halves of characters with which the plan and the thinking end so far. They have one lane, but are two texts.
+    halves: Halves,
+}
+
+#[derive(Default)]
+struct Halves {
+    plan: Option<u16>,
+    thinking: Option<u16>,
 }
 
 impl DialectReader for Cohere {
@@ -205,7 +213,11 @@ impl Cohere {
         }
         for content in entries(content) {
             let has_text = content.get("text").is_some() || content.get("thinking").is_some();
-            output.text(CHOICE, Lane::Reasoning, fragment(content, "thinking"));
+            reasoning(
+                &mut self.halves.thinking,
+                fragment(content, "thinking"),
+                output,
+            );
             output.text(CHOICE, Lane::Content, text_of_part(content));
             if !has_text && content.get("type").is_some() {
                 output.entry(CHOICE, CONTENT_PARTS, &raw(content));
@@ -220,10 +232,12 @@ impl Cohere {
         if self.plan.bytes() <= MAX_EVENT_BYTES {
             self.plan.append("tool_plan", &piece);
         }
-        output.text(CHOICE, Lane::Reasoning, Some(piece));
+        reasoning(&mut self.halves.plan, Some(piece), output);
     }
 
     fn report_plan(&mut self, output: &mut Output<'_>) {
+        report_half(&mut self.halves.plan, output);
+        report_half(&mut self.halves.thinking, output);
         for (key, value) in std::mem::take(&mut self.plan).into_fields() {
             output.message_field(CHOICE, key, value);
         }
@@ -336,6 +350,23 @@ impl Cohere {
         update.finish_reason = reason;
         update.error = reported(node).map(raw); // H06
         output.done();
+    }
+}
+
+/// Reports a piece of the plan or of the thinking. The half of a character at its end waits for the next piece of the same text.
+fn reasoning<'a>(half: &mut Option<u16>, piece: Option<Fragment<'a>>, output: &mut Output<'a>) {
+    if let Some(mut piece) = piece.filter(|piece| !piece.is_empty()) {
+        report_half(half, output);
+        *half = piece.high.take();
+        output.text(CHOICE, Lane::Reasoning, Some(piece));
+    }
+}
+
+/// Reports the half of a character, which the choice joins to what follows (C14).
+fn report_half(half: &mut Option<u16>, output: &mut Output<'_>) {
+    if let Some(high) = half.take() {
+        let fragment = Fragment::default().with_high(high);
+        output.text(CHOICE, Lane::Reasoning, Some(fragment));
     }
 }
 

@@ -9,7 +9,10 @@ use super::{
     responses::{is_object, unrepeated},
     text,
 };
-use crate::reference::lenient::split_halves;
+use crate::reference::lenient::{is_high_half, split_halves};
+
+/// C14: the halves of characters at the end of the plan and of the thinking.
+type Halves = [String; 2];
 
 /// D13: the call whose start had its arguments, which fragments replace, and these arguments.
 #[derive(Default)]
@@ -54,6 +57,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
     // The index of each call, and whether its start is missing.
     let mut indexes: Vec<(i64, bool)> = Vec::new();
     let mut initial = Initial::default();
+    let mut halves = Halves::default();
     let mut started = false;
     // A11: the id of the start, and whether it had content, or any has followed.
     let (mut head, mut has_content) = (None, false);
@@ -89,10 +93,12 @@ pub(super) fn read(stream: &Stream) -> Answer {
                 has_content |= ["content", "tool_plan", "tool_calls", "citations"]
                     .iter()
                     .any(|key| super::is_set(&message[*key]));
-                read_message(&mut choice, message);
+                read_message(&mut choice, &mut halves, message);
             }
-            "content-start" | "content-delta" => contents(&mut choice, &message["content"]),
-            "tool-plan-delta" => choice.reasoning += text(message, "tool_plan"),
+            "content-start" | "content-delta" => {
+                contents(&mut choice, &mut halves, &message["content"])
+            }
+            "tool-plan-delta" => think(&mut choice, &mut halves[0], text(message, "tool_plan")),
             "tool-call-start" => {
                 let index = value["index"].as_i64().unwrap_or_default();
                 for entry in entries(&message["tool_calls"]) {
@@ -168,7 +174,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
             "" if super::identify(wire) != Some("cohere") => {}
             "" => {
                 initial.flush(None, &mut choice);
-                read_message(&mut choice, &value["message"]);
+                read_message(&mut choice, &mut halves, &value["message"]);
                 end(&mut answer, &mut choice, value);
                 break;
             }
@@ -176,15 +182,27 @@ pub(super) fn read(stream: &Stream) -> Answer {
         }
     }
     initial.flush(None, &mut choice);
+    choice.reasoning += &halves.concat();
     if started {
         answer.choices.insert(0, choice);
     }
     answer
 }
 
-fn read_message(choice: &mut Choice, message: &Value) {
-    choice.reasoning += text(message, "tool_plan");
-    contents(choice, &message["content"]);
+/// A piece of the plan or of the thinking. The half of a character at its end waits for the next piece of the same text.
+fn think(choice: &mut Choice, half: &mut String, piece: &str) {
+    if piece.is_empty() {
+        return;
+    }
+    choice.reasoning += &std::mem::take(half);
+    let text = piece.strip_suffix(is_high_half).unwrap_or(piece);
+    choice.reasoning += text;
+    piece[text.len()..].clone_into(half);
+}
+
+fn read_message(choice: &mut Choice, halves: &mut Halves, message: &Value) {
+    think(choice, &mut halves[0], text(message, "tool_plan"));
+    contents(choice, halves, &message["content"]);
     choice
         .calls
         .extend(entries(&message["tool_calls"]).into_iter().map(call));
@@ -193,10 +211,10 @@ fn read_message(choice: &mut Choice, message: &Value) {
     }
 }
 
-fn contents(choice: &mut Choice, content: &Value) {
+fn contents(choice: &mut Choice, halves: &mut Halves, content: &Value) {
     choice.content += content.as_str().unwrap_or_default();
     for part in entries(content) {
-        choice.reasoning += text(part, "thinking");
+        think(choice, &mut halves[1], text(part, "thinking"));
         choice.content += text(part, "text");
     }
 }

@@ -169,7 +169,7 @@ fn half(character: char) -> Option<u32> {
 }
 
 /// Whether a character encodes the first half of a pair.
-pub(super) fn is_high_half(character: char) -> bool {
+pub(crate) fn is_high_half(character: char) -> bool {
     half(character).is_some_and(|half| half < 0x400)
 }
 
