@@ -48,7 +48,7 @@ fn collect(file: &Path) -> Value {
 }
 
 /// Fixtures that both read to the end with different results. Each needs a reason.
-const DIFFERENT: [&str; 13] = [
+const DIFFERENT: [&str; 14] = [
     // A name in parts, a repeated name, or several calls under one index: the library concatenates all of them.
     "openai_chat/bridge-t02-orphan-fragments",
     "openai_chat/bridge-t17-cumulative-name",
@@ -56,6 +56,7 @@ const DIFFERENT: [&str; 13] = [
     "openai_chat/gemini-t07-t40-parallel-calls",
     "openai_chat/ollama-f01-f08-t07-calls",
     // The library keeps arguments and finish reasons that are not strings.
+    "openai_chat/gateway-f01-f13-empty-finish-reasons",
     "openai_chat/llamacpp-t20-arguments-as-object",
     "openai_chat/nim-seven-choices-f13-stop-reason",
     "openai_chat/proxy-f13-f05-odd-finish-reasons",
