@@ -64,6 +64,7 @@ pub mod contract;
 mod end;
 mod error;
 mod event;
+mod fields;
 mod follower;
 mod id;
 mod journal;

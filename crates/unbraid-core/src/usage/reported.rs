@@ -49,12 +49,8 @@ struct ByFinish {
 }
 
 impl ByFinish {
-    fn add_first(&mut self, choice: ChoiceIndex, last: bool, raw: &str) {
-        self.early |= !last;
-        self.only = Some((choice, raw.into()));
-    }
-
-    fn add(&mut self, choice: ChoiceIndex, last: bool, raw: &str, fields: &Arc<Fields>) {
+    /// `fields` are those of the report, unless it is the first one.
+    fn add(&mut self, choice: ChoiceIndex, last: bool, raw: &str, fields: Option<&Arc<Fields>>) {
         self.early |= !last;
         match self.only.take() {
             None if self.choices.is_empty() => self.only = Some((choice, raw.into())),
@@ -62,7 +58,9 @@ impl ByFinish {
                 if let Some((first, raw)) = only {
                     merge_choice(&mut self.choices, first, &parsed(&raw));
                 }
-                merge_choice(&mut self.choices, choice, fields);
+                let own = || parsed(raw);
+                let fields = fields.map_or_else(own, Arc::clone);
+                merge_choice(&mut self.choices, choice, &fields);
             }
         }
     }
@@ -145,7 +143,7 @@ impl Reported {
         if self.is_empty()
             && let Some(tokens) = completion_tokens(raw)
         {
-            self.note_first(raw, source);
+            self.note(raw, source, None);
             self.envelope.add_first(raw, form, tokens);
             return true;
         }
@@ -153,34 +151,13 @@ impl Reported {
             return false;
         };
         let fields = Arc::new(fields);
-        match source {
-            Source::WithChoices => {}
-            Source::AtFinish {
-                choice,
-                shared,
-                last,
-            } => {
-                self.at_finish.shared |= shared;
-                self.at_finish.add(choice, last, raw, &fields);
-            }
-            Source::AfterFinish { choice, last } => {
-                self.at_finish.has_other = true;
-                self.after_finish.add(choice, last, raw, &fields);
-            }
-            Source::Bare => {
-                self.at_finish.has_other = true;
-                // The report of a choice that comes again is not one of all choices.
-                if !self.after_finish.has_other {
-                    self.after_finish.has_other = !self.after_finish.has(&fields);
-                }
-            }
-        }
+        self.note(raw, source, Some(&fields));
         self.envelope.add(raw, form, fields);
         true
     }
 
-    /// Notes the position of the first report.
-    fn note_first(&mut self, raw: &str, source: Source) {
+    /// Notes whose report it may be. The first one of all has no fields yet.
+    fn note(&mut self, raw: &str, source: Source, fields: Option<&Arc<Fields>>) {
         match source {
             Source::WithChoices => {}
             Source::AtFinish {
@@ -189,15 +166,18 @@ impl Reported {
                 last,
             } => {
                 self.at_finish.shared |= shared;
-                self.at_finish.add_first(choice, last, raw);
+                self.at_finish.add(choice, last, raw, fields);
             }
             Source::AfterFinish { choice, last } => {
                 self.at_finish.has_other = true;
-                self.after_finish.add_first(choice, last, raw);
+                self.after_finish.add(choice, last, raw, fields);
             }
             Source::Bare => {
                 self.at_finish.has_other = true;
-                self.after_finish.has_other = true;
+                // The report of a choice that comes again is not one of all choices.
+                let is_known = |fields| self.after_finish.has(fields);
+                let is_again = !self.after_finish.has_other && fields.is_some_and(is_known);
+                self.after_finish.has_other = !is_again;
             }
         }
     }

@@ -4,15 +4,14 @@
 //! is written to the log has the list, because its readers are clients that expect one, and because views of one choice are
 //! cut out of it.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+use crate::fields::Fields;
 
 /// The chunk with lists in place of such objects; `None` if it has none of them.
 pub(super) fn with_lists(payload: &[u8]) -> Option<Vec<u8>> {
     let chunk: Fields<'_> = serde_json::from_slice(payload).ok()?;
-    let chunk = chunk.changed(|name, raw| match name {
+    let chunk = changed(&chunk, |name, raw| match name {
         "choices" => list(raw, Position::Unused, entry),
         _ => None,
     })?;
@@ -21,10 +20,10 @@ pub(super) fn with_lists(payload: &[u8]) -> Option<Vec<u8>> {
 
 fn entry(raw: &str) -> Option<String> {
     let entry: Fields<'_> = serde_json::from_str(raw).ok()?;
-    entry.changed(|name, raw| match name {
+    changed(&entry, |name, raw| match name {
         "delta" | "message" => {
             let message: Fields<'_> = serde_json::from_str(raw).ok()?;
-            message.changed(|name, raw| match name {
+            changed(&message, |name, raw| match name {
                 "tool_calls" => list(raw, Position::IsIndex, |_| None),
                 _ => None,
             })
@@ -44,9 +43,9 @@ enum Position {
 /// The entries as a list; `None` if it is one already, and no entry changes.
 fn list(raw: &str, position: Position, change: impl Fn(&str) -> Option<String>) -> Option<String> {
     if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw) {
-        let changed: Vec<Option<String>> = items.iter().map(|item| change(item.get())).collect();
-        let is_changed = changed.iter().any(Option::is_some);
-        let items = items.iter().zip(changed);
+        let new: Vec<Option<String>> = items.iter().map(|item| change(item.get())).collect();
+        let is_changed = new.iter().any(Option::is_some);
+        let items = items.iter().zip(new);
         let items = items.map(|(item, new)| new.unwrap_or_else(|| item.get().to_owned()));
         return is_changed.then(|| list_of(items));
     }
@@ -63,10 +62,10 @@ fn list(raw: &str, position: Position, change: impl Fn(&str) -> Option<String>) 
     // Lua writes the fields of an object in any order.
     entries.sort_by_key(|(key, _)| *key);
     let entries = entries.into_iter().map(|(key, raw)| {
-        let changed = change(raw).unwrap_or_else(|| raw.to_owned());
+        let entry = change(raw).unwrap_or_else(|| raw.to_owned());
         match position {
-            Position::IsIndex => with_index(changed, key),
-            Position::Unused => changed,
+            Position::IsIndex => with_index(entry, key),
+            Position::Unused => entry,
         }
     });
     Some(list_of(entries))
@@ -101,45 +100,18 @@ fn object_of(fields: impl Iterator<Item = String>) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// The fields of an object in their order, each as it was written.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl Fields<'_> {
-    /// The object with some fields changed; `None` if none is.
-    fn changed(&self, change: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
-        let changed: Vec<Option<String>> = self
-            .0
-            .iter()
-            .map(|(name, raw)| change(name, raw.get()))
-            .collect();
-        let is_changed = changed.iter().any(Option::is_some);
-        let fields = self.0.iter().zip(&changed);
-        let fields = fields
-            .map(|((name, raw), new)| field(name, new.as_deref().unwrap_or_else(|| raw.get())));
-        is_changed.then(|| object_of(fields))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
-    }
+/// The object with some fields changed; `None` if none is.
+fn changed(object: &Fields<'_>, change: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
+    let changed: Vec<Option<String>> = object
+        .0
+        .iter()
+        .map(|(name, raw)| change(name, raw.get()))
+        .collect();
+    let is_changed = changed.iter().any(Option::is_some);
+    let fields = object.0.iter().zip(&changed);
+    let fields =
+        fields.map(|((name, raw), new)| field(name, new.as_deref().unwrap_or_else(|| raw.get())));
+    is_changed.then(|| object_of(fields))
 }
 
 #[cfg(test)]

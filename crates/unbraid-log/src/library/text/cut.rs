@@ -1,10 +1,11 @@
 //! A chunk without the entries of some choices. Everything else of it keeps its own text, digit by digit.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use unbraid_core::{ChoiceIndex, limits::MAX_ENTRIES};
+
+use crate::fields::Fields;
 
 /// A chunk without the entries of these choices; `None` if no entry is left.
 ///
@@ -88,29 +89,6 @@ impl Index {
             "" | "null" => Self::Missing,
             number => number.parse().map_or(Self::Invalid, Self::Number),
         }
-    }
-}
-
-/// The fields of an object, in their order and with their own text.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
