@@ -21,7 +21,7 @@ pub(super) fn response(answer: Answer<'_>) -> Result<String, NativeError> {
                 let block = Object::default().text("type", "text").text("text", &text);
                 block.list("citations", &citations).finish()
             }
-            Block::Reasoning(text) => {
+            Block::Reasoning { text, .. } => {
                 let block = Object::default().text("type", "thinking");
                 block.text("thinking", &text).finish()
             }

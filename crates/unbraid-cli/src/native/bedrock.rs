@@ -18,7 +18,7 @@ pub(super) fn response(answer: Answer<'_>) -> Result<String, NativeError> {
     for block in blocks(choice, &rules) {
         content.push(match block {
             Block::Text { text, citations } => text_block(&text, &citations),
-            Block::Reasoning(text) => {
+            Block::Reasoning { text, .. } => {
                 let text = Object::default().text("text", &text).finish();
                 let text = Object::default().raw("reasoningText", &text).finish();
                 Object::default().raw("reasoningContent", &text).finish()

@@ -1,6 +1,11 @@
 //! The parts of an answer in the order in which they arrived: texts, reasoning, calls, and the provider's own objects.
 
-use std::{ops::RangeBounds, slice::SliceIndex};
+mod interleaved;
+
+use std::{
+    ops::{Bound, RangeBounds},
+    slice::SliceIndex,
+};
 
 use unbraid_core::{Event, ToolCall, Transcript, internal::compact};
 
@@ -14,14 +19,15 @@ pub(super) enum Block {
         /// What the provider says about its sources.
         citations: Vec<String>,
     },
-    Reasoning(String),
+    Reasoning {
+        text: String,
+        /// Where its deltas end.
+        ends: Vec<usize>,
+    },
     /// The position of a call in the message.
     Call(usize),
     /// An object of one of the lists of the message.
-    Object {
-        list: List,
-        json: String,
-    },
+    Object { list: List, json: String },
 }
 
 /// A list of the message that keeps objects of the provider.
@@ -93,8 +99,14 @@ fn push_text(blocks: &mut Vec<Block>, delta: &str) {
 
 fn push_reasoning(blocks: &mut Vec<Block>, delta: &str) {
     match blocks.last_mut() {
-        Some(Block::Reasoning(text)) => text.push_str(delta),
-        _ => blocks.push(Block::Reasoning(delta.to_owned())),
+        Some(Block::Reasoning { text, ends }) => {
+            text.push_str(delta);
+            ends.push(text.len());
+        }
+        _ => blocks.push(Block::Reasoning {
+            text: delta.to_owned(),
+            ends: vec![delta.len()],
+        }),
     }
 }
 
@@ -137,7 +149,10 @@ fn replace_text(blocks: &mut Vec<Block>, repeated: &str, is_reasoning: bool, obj
         None => find_text(blocks, repeated, is_reasoning),
     };
     let Some((first, mut start)) = found else {
-        return blocks.push(object);
+        return match interleaved::find(blocks, repeated).filter(|_| is_reasoning) {
+            Some(deltas) => interleaved::replace(blocks, &deltas, Some(object)),
+            None => blocks.push(object),
+        };
     };
     let (mut missing, mut object) = (repeated.len(), Some(object));
     for block in blocks.split_off(first) {
@@ -153,6 +168,15 @@ fn replace_text(blocks: &mut Vec<Block>, repeated: &str, is_reasoning: bool, obj
         start = 0;
         blocks.extend(before.into_iter().chain(object.take()).chain(after));
     }
+}
+
+/// Removes reasoning whose deltas may be between those of other reasoning; false if it is not there.
+pub(super) fn remove_reasoning(blocks: &mut Vec<Block>, text: &str) -> bool {
+    let found = interleaved::find(blocks, text);
+    if let Some(deltas) = &found {
+        interleaved::replace(blocks, deltas, None);
+    }
+    found.is_some()
 }
 
 /// The block near the end in which a text begins, and its place there. Of several the first counts, because objects are in the order
@@ -175,8 +199,10 @@ fn find_text(blocks: &[Block], text: &str, is_reasoning: bool) -> Option<(usize,
 fn text_of(block: &Block, is_reasoning: bool) -> Option<&str> {
     match block {
         Block::Text { text, .. } if !is_reasoning => Some(text),
-        Block::Reasoning(text) if is_reasoning => Some(text),
-        Block::Text { .. } | Block::Reasoning(_) | Block::Call(_) | Block::Object { .. } => None,
+        Block::Reasoning { text, .. } if is_reasoning => Some(text),
+        Block::Text { .. } | Block::Reasoning { .. } | Block::Call(_) | Block::Object { .. } => {
+            None
+        }
     }
 }
 
@@ -184,6 +210,11 @@ impl Block {
     /// A part of a text, with its citations if it is the first one; `None` if it is empty.
     fn cut(&self, range: impl SliceIndex<str, Output = str> + RangeBounds<usize>) -> Option<Self> {
         let is_first = range.contains(&0);
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(before) => before + 1,
+            Bound::Unbounded => 0,
+        };
         let part = |text: &str| {
             text.get(range)
                 .filter(|part| !part.is_empty())
@@ -201,7 +232,13 @@ impl Block {
                     citations,
                 })
             }
-            Self::Reasoning(text) => part(text).map(Self::Reasoning),
+            Self::Reasoning { text, ends } => {
+                let text = part(text)?;
+                let inner = ends.iter().filter_map(|end| end.checked_sub(start));
+                let inner = inner.filter(|end| (1..text.len()).contains(end));
+                let ends = inner.chain([text.len()]).collect();
+                Some(Self::Reasoning { text, ends })
+            }
             Self::Call(_) | Self::Object { .. } => None,
         }
     }
@@ -238,6 +275,12 @@ mod tests {
         }
     }
 
+    fn reasoning(text: &str) -> Block {
+        let mut blocks = Vec::new();
+        push_reasoning(&mut blocks, text);
+        blocks.remove(0)
+    }
+
     #[test]
     fn a_citation_is_in_the_block_in_which_it_came() {
         let cited = |text: &str, citations: &[&str]| Block::Text {
@@ -259,6 +302,18 @@ mod tests {
     }
 
     #[test]
+    fn reasoning_between_other_reasoning_is_removed() {
+        let mut blocks = Vec::new();
+        for delta in ["p", "T", "q", "U"] {
+            push_reasoning(&mut blocks, delta);
+        }
+        assert!(!remove_reasoning(&mut blocks, "x"));
+        assert!(remove_reasoning(&mut blocks, "pq"));
+        assert_eq!(text_of(&blocks[0], true), Some("TU"));
+        assert_eq!(blocks.len(), 1);
+    }
+
+    #[test]
     fn an_object_replaces_the_end_of_the_text_that_it_repeats() {
         let object = || Block::Object {
             list: List::Reasoning,
@@ -273,23 +328,22 @@ mod tests {
         assert_eq!(blocks.len(), 4);
 
         // Objects that come late are in the order of their texts.
-        let mut blocks = vec![Block::Reasoning("OK.Yes. OK.".to_owned()), text("Hi")];
+        let mut blocks = vec![reasoning("OK.Yes. OK."), text("Hi")];
         for thought in ["OK.", "Yes. OK."] {
             replace_text(&mut blocks, thought, true, object());
         }
         assert_eq!(blocks, [object(), object(), text("Hi")]);
 
         // Text of another block follows, or comes in between.
-        let mut blocks = vec![Block::Reasoning("TU".to_owned())];
+        let mut blocks = vec![reasoning("TU")];
         replace_text(&mut blocks, "T", true, object());
-        assert_eq!(blocks, [object(), Block::Reasoning("U".to_owned())]);
-        let reasoning = |text: &str| Block::Reasoning(text.to_owned());
+        assert_eq!(blocks, [object(), reasoning("U")]);
         let mut blocks = vec![reasoning("aT"), text("hi"), reasoning("V"), text("b")];
         replace_text(&mut blocks, "TV", true, object());
         assert_eq!(blocks, [reasoning("a"), object(), text("hi"), text("b")]);
 
         // The text after reasoning may end with the same words.
-        let mut blocks = vec![Block::Reasoning("Yes".to_owned()), text("I say: Yes")];
+        let mut blocks = vec![reasoning("Yes"), text("I say: Yes")];
         replace_text(&mut blocks, "Yes", true, object());
         assert_eq!(blocks, [object(), text("I say: Yes")]);
     }

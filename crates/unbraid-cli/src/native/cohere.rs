@@ -4,7 +4,7 @@ use unbraid_core::{Event, Transcript};
 
 use super::{
     Answer,
-    blocks::{Block, BlockRules, List, blocks},
+    blocks::{Block, BlockRules, List, blocks, remove_reasoning},
     json::{self, Object},
     server_error,
 };
@@ -71,15 +71,24 @@ fn contents(choice: &Transcript, plan: &str) -> Vec<String> {
         is_reasoning: |_| true,
         cites_text: false,
     };
-    let mut plan = plan;
+    let mut blocks = blocks(choice, &rules);
+    let mut left = plan;
+    for block in &blocks {
+        if let Block::Reasoning { text, .. } = block {
+            without_plan(text, &mut left);
+        }
+    }
+    // Its deltas may alternate with those of the thinking.
+    let is_removed = !left.is_empty() && remove_reasoning(&mut blocks, plan);
+    let mut plan = if is_removed { "" } else { plan };
     let mut contents = Vec::new();
-    for block in blocks(choice, &rules) {
+    for block in blocks {
         match block {
             Block::Text { text, .. } => {
                 let content = Object::default().text("type", "text");
                 contents.push(content.text("text", &text).finish());
             }
-            Block::Reasoning(text) => {
+            Block::Reasoning { text, .. } => {
                 let thinking = without_plan(&text, &mut plan);
                 if !thinking.is_empty() {
                     let content = Object::default().text("type", "thinking");

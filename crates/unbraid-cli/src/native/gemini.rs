@@ -44,7 +44,7 @@ fn candidate(choice: &Transcript) -> Result<String, NativeError> {
     for block in blocks(choice, &rules) {
         parts.push(match block {
             Block::Text { text, .. } => Object::default().text("text", &text).finish(),
-            Block::Reasoning(text) => {
+            Block::Reasoning { text, .. } => {
                 let part = Object::default().text("text", &text);
                 part.raw("thought", "true").finish()
             }
