@@ -398,3 +398,6 @@ fn index(node: &Node<'_>) -> i64 {
         .and_then(Node::as_i64_lenient)
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;
