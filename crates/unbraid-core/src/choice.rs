@@ -66,11 +66,6 @@ pub struct ChoiceMachine {
 const TEXTS: [Kind; 3] = [Kind::Reasoning, Kind::Content, Kind::Refusal];
 
 impl ChoiceMachine {
-    /// The halves of characters at the end of the reasoning, the content and the refusal.
-    pub(crate) fn waiting_halves(&self) -> [Option<u16>; 3] {
-        self.high
-    }
-
     /// The machine of a choice before its first update.
     #[must_use]
     pub fn new(config: impl Into<Arc<Config>>) -> Self {
@@ -86,6 +81,11 @@ impl ChoiceMachine {
             think: ThinkSplitter::new(config.think_tags),
             config,
         }
+    }
+
+    /// The halves of characters at the end of the reasoning, the content and the refusal.
+    pub(crate) fn waiting_halves(&self) -> [Option<u16>; 3] {
+        self.high
     }
 
     /// Whether the choice has ended.

@@ -75,11 +75,11 @@ pub(crate) fn element<'a>(
         ..Element::default()
     };
     let mut logprob = None;
-    let text = text_without_delta(node);
+    let is_text = may_have_fields_beside_text(node);
     for (key, value) in fields {
         match &**key {
             "index" | "delta" | "message" | "text" => {}
-            _ if text.is_some() && openai_text::is_field_beside_text(key, reasoning_keys) => {}
+            _ if is_text && openai_text::is_field_beside_text(key, reasoning_keys) => {}
             "logprobs" if let Value::Number(raw) = value.value => {
                 logprob = Some(raw).filter(|_| value.clean);
             }
@@ -173,11 +173,10 @@ fn present_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
     node.get("delta").filter(|delta| !is_absent(delta))
 }
 
-/// The `text` of an entry whose delta says nothing.
-fn text_without_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
+/// Whether an entry has a `text`, and a delta that says nothing or none: then what a delta has may be beside the text (C19).
+fn may_have_fields_beside_text(node: &Node<'_>) -> bool {
     let fields = present_delta(node).and_then(Node::as_object);
-    let has_fields = fields.is_some_and(|fields| !fields.is_empty());
-    node.get("text").filter(|_| !has_fields)
+    node.get("text").is_some() && fields.is_none_or(<[_]>::is_empty)
 }
 
 /// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
@@ -197,7 +196,7 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: 
         (None, None) => {}
     }
     if let Some(text) = node.get("text") {
-        if text_without_delta(node).is_some() {
+        if may_have_fields_beside_text(node) {
             openai_text::fields_beside(node, element, reasoning_keys);
         }
         openai_text::text(text, delta.is_some(), element);

@@ -1,5 +1,6 @@
 //! Token usage: merges what a stream reports field by field, and estimates what is missing.
 
+mod by_finish;
 mod calls;
 pub(crate) mod estimate;
 mod estimated;

@@ -305,8 +305,8 @@ impl Gateway {
         self.inner.memory.as_ref()
     }
 
-    /// Whether a request can be kept: with the policy `fail` the log has to answer, and to take events. Otherwise the upstream would be paid for
-    /// an answer that nobody gets.
+    /// Whether a request can be kept: with the policy `fail` the log has to answer, and to take events. Otherwise the upstream
+    /// would be paid for an answer that nobody gets.
     pub(crate) async fn check_log(&self) -> Result<(), ApiError> {
         if self.inner.options.on_log_failure == OnLogFailure::Degrade || self.memory().is_some() {
             return Ok(());

@@ -31,7 +31,8 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// While the log fails, the stream is *degraded*: readers get events at once, and the log gets them later. With
 /// [`OnFailure::Fail`] the stream ends as [`End::ServerError`] in place of that. An append that has no answer yet may still be
-/// stored: readers get its events before the end, and it is repeated before the seal.
+/// stored: readers get its events before the end, and it is repeated before the seal, for at most a lease: then readers elsewhere
+/// get [`End::ProducerLost`], and do not wait for an end that the log may never take.
 ///
 /// Dropping it without [`finish`](Self::finish) ends the stream as [`End::ProducerLost`]. The task continues until the seal
 /// is acknowledged, for at most the time to live of an ended stream.

@@ -189,16 +189,16 @@ impl Transcript {
         }
     }
 
-    /// The half of a character at the end of a call's arguments.
-    pub(crate) fn waiting_half_of_call(&self, call: CallIndex) -> Option<u16> {
-        let entry = self.calls.get(call.0 as usize)?;
-        entry.high.filter(|_| self.end.is_none())
-    }
-
     /// The same of a call's arguments: a half before the end was replaced there.
     fn late_half(&self, entry: &CallEntry) -> Option<char> {
         let is_half = self.end.is_some() && entry.high.is_some();
         is_half.then_some(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// The half of a character at the end of a call's arguments.
+    pub(crate) fn waiting_half_of_call(&self, call: CallIndex) -> Option<u16> {
+        let entry = self.calls.get(call.0 as usize)?;
+        entry.high.filter(|_| self.end.is_none())
     }
 
     /// How many bytes that the model wrote were discarded.

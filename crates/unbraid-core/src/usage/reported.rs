@@ -7,16 +7,14 @@ use serde_json::Value;
 
 use super::{
     Estimated, Exact, Usage, UsageSource,
-    fields::{Fields, max_completion, merge, number, parse, shared_merged},
+    by_finish::{ByFinish, ChoiceFields, merge_choice},
+    fields::{Fields, max_completion, merge, number, parse},
     names::Counts,
     reports::Reports,
     search::completion_tokens,
     sum::add_value,
 };
 use crate::{ChoiceIndex, limits::MAX_USAGE_BYTES};
-
-/// Usually these are the fields of one report, which the envelope has, too.
-type ChoiceFields = Vec<(ChoiceIndex, Arc<Fields>)>;
 
 /// Collects the usage that a stream reports in any of the three places.
 #[derive(Default)]
@@ -31,58 +29,6 @@ pub(crate) struct Reported {
     done: bool,
     /// The text of the merged numbers of the choices.
     exact_of_choices: Exact,
-}
-
-/// Usage that arrived with the finish of one choice.
-#[derive(Default)]
-struct ByFinish {
-    /// The only report. Nearly always it is for the whole stream and not read here, so it is kept as text.
-    only: Option<(ChoiceIndex, Box<str>)>,
-    /// The fields of each choice, if there were several reports.
-    choices: ChoiceFields,
-    /// Usage also arrived in another place of its kind, so no choice has its own.
-    has_other: bool,
-    /// Usage arrived while other choices were open. Unless the stream is done, it is only for its own choice.
-    early: bool,
-    /// Usage arrived with the finish of several choices. It may be for all of them, or only for the last one.
-    shared: bool,
-}
-
-impl ByFinish {
-    /// `fields` are those of the report, unless it is the first one.
-    fn add(&mut self, choice: ChoiceIndex, last: bool, raw: &str, fields: Option<&Arc<Fields>>) {
-        self.early |= !last;
-        match self.only.take() {
-            None if self.choices.is_empty() => self.only = Some((choice, raw.into())),
-            only => {
-                if let Some((first, raw)) = only {
-                    merge_choice(&mut self.choices, first, &parsed(&raw));
-                }
-                let own = || parsed(raw);
-                let fields = fields.map_or_else(own, Arc::clone);
-                merge_choice(&mut self.choices, choice, &fields);
-            }
-        }
-    }
-
-    /// Whether a report is that of one of the choices.
-    fn has(&self, report: &Arc<Fields>) -> bool {
-        let report = shared_merged(report);
-        self.choices().iter().any(|(_, known)| *known == report)
-    }
-
-    /// The fields of each choice.
-    fn choices(&self) -> Cow<'_, [(ChoiceIndex, Arc<Fields>)]> {
-        match &self.only {
-            Some((choice, raw)) => vec![(*choice, shared_merged(&parsed(raw)))].into(),
-            None => self.choices.as_slice().into(),
-        }
-    }
-}
-
-/// The fields of a report, of which it is known that it has some.
-fn parsed(raw: &str) -> Arc<Fields> {
-    Arc::new(parse(raw).unwrap_or_default())
 }
 
 /// The position of a usage object of the envelope.
@@ -356,14 +302,6 @@ impl CombinedUsage<'_> {
 
 fn is_below(fields: &Fields, received: u64) -> bool {
     max_completion(fields).is_some_and(|max| max < received)
-}
-
-/// Merges fields into those of a choice.
-fn merge_choice(choices: &mut ChoiceFields, choice: ChoiceIndex, fields: &Arc<Fields>) {
-    match choices.iter_mut().find(|(known, _)| *known == choice) {
-        Some((_, known)) => merge(Arc::make_mut(known), fields),
-        None => choices.push((choice, shared_merged(fields))),
-    }
 }
 
 /// Adds up the completions of the choices, and each prompt of a list once. Returns the tokens of each prompt.

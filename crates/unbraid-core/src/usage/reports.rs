@@ -135,14 +135,6 @@ impl Reports {
         all
     }
 
-    /// The completion tokens of the only report, if nothing else has been read of it.
-    pub(super) fn tokens_of_unread(&self) -> Option<u64> {
-        match &*self.last {
-            [only] if self.fields.is_empty() => only.completion_tokens,
-            _ => None,
-        }
-    }
-
     /// The same, but the fields of an only report are not copied: they would have to be read again.
     pub(super) fn take_merged(&mut self) -> Fields {
         if let (true, [only]) = (self.fields.is_empty(), self.last.as_mut_slice())
@@ -151,6 +143,14 @@ impl Reports {
             return into_merged(Arc::unwrap_or_clone(fields));
         }
         self.merged()
+    }
+
+    /// The completion tokens of the only report, if nothing else has been read of it.
+    pub(super) fn tokens_of_unread(&self) -> Option<u64> {
+        match &*self.last {
+            [only] if self.fields.is_empty() => only.completion_tokens,
+            _ => None,
+        }
     }
 
     /// The text of the numbers of all reports.

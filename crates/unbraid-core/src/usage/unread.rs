@@ -72,3 +72,31 @@ impl fmt::Debug for UnreadUsage {
         f.debug_struct("UnreadUsage").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::Source;
+
+    fn stays_unread(reports: &[&str], received: u64) -> bool {
+        let mut reported = Reported::default();
+        for raw in reports {
+            assert!(reported.envelope(raw, Source::Bare, None), "{raw}");
+        }
+        reported.may_stay_unread(&Known {
+            received: &[(ChoiceIndex(0), received)],
+            finished: true,
+            choices_per_prompt: None,
+        })
+    }
+
+    #[test]
+    fn only_a_single_report_with_enough_tokens_stays_unread() {
+        let usual = r#"{"prompt_tokens":5,"completion_tokens":3}"#;
+        assert!(stays_unread(&[usual], 3));
+        assert!(!stays_unread(&[usual], 4), "U15");
+        assert!(!stays_unread(&[usual, usual], 3));
+        assert!(!stays_unread(&[r#"{"output_tokens":3}"#], 3));
+        assert!(!stays_unread(&[], 0));
+    }
+}
