@@ -266,8 +266,9 @@ impl<'a> Element<'a> {
 
 impl<'a> Chunk<'a> {
     /// Gives each entry its choice index. A missing one is 0, or the position if the chunk has several entries (E8,
-    /// E9).
-    pub(crate) fn assign_indices(&mut self, event_index: u64) {
+    /// E9). `is_known` is set if the warning of choice 0 was given: a choice keeps one, and a chunk with a warning matches no
+    /// template.
+    pub(crate) fn assign_indices(&mut self, event_index: u64, is_known: &mut bool) {
         let several = self.elements.len() > 1;
         for (position, element) in self.elements.iter_mut().enumerate() {
             let index = element.index.unwrap_or_else(|| {
@@ -278,7 +279,7 @@ impl<'a> Chunk<'a> {
                 }
             });
             element.update.choice = Some(ChoiceIndex(index));
-            if element.index.is_none() {
+            if element.index.is_none() && (several || !std::mem::replace(is_known, true)) {
                 let warning = Warning::new("E8", event_index, "the choice index is missing");
                 element.update.warnings.push(warning);
             }

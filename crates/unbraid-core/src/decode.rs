@@ -79,6 +79,8 @@ pub struct Decoder {
     strict: bool,
     /// Whether an event arrived in parts, which is warned about only once (S10).
     in_parts: bool,
+    /// Whether a choice without an index has arrived, of which only the first is warned about, too (E8).
+    lacks_index: bool,
     path: DecodePath,
     /// Events that were decoded, which is the ordinal of the next one.
     events: u64,
@@ -118,6 +120,7 @@ impl Decoder {
             reasoning_keys: default_reasoning_keys(),
             merge_check: strict.then(Box::default),
             in_parts: false,
+            lacks_index: false,
             dialect: DialectState::default(),
         }
     }

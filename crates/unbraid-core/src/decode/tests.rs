@@ -46,7 +46,7 @@ fn check(text: &str, context: &str) -> bool {
 }
 
 fn facts(mut chunk: Chunk<'_>) -> (String, Vec<Update<'_>>) {
-    chunk.assign_indices(0);
+    chunk.assign_indices(0, &mut false);
     let Chunk {
         id,
         created,

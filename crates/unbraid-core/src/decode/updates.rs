@@ -83,7 +83,7 @@ impl Decoder {
         has_envelope_update: bool,
         sink: &mut dyn UpdateSink,
     ) {
-        chunk.assign_indices(self.events);
+        chunk.assign_indices(self.events, &mut self.lacks_index);
         let mut remaining = chunk.elements.len();
         let ends_with_envelope = has_envelope_update || remaining == 0;
         for element in &mut chunk.elements {
@@ -129,7 +129,7 @@ impl Decoder {
     /// Emits the updates of a chunk.
     pub(super) fn emit_chunk<'a>(&mut self, mut chunk: Chunk<'a>, emitter: &mut Emitter<'a, '_>) {
         drop_long_names(&mut chunk);
-        chunk.assign_indices(emitter.event_index);
+        chunk.assign_indices(emitter.event_index, &mut self.lacks_index);
         emitter.warnings.append(&mut chunk.warnings);
         let has_no_choice = chunk.elements.is_empty();
         emitter.is_chunk |= chunk.has_choices || chunk.error.is_some();

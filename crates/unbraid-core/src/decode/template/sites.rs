@@ -45,11 +45,11 @@ pub(super) fn sites(
         debug_assert!(has_only_text_escaped(learned, span));
         add(Slot::Text, span);
     }
-    let index = u64::from(element.index?);
-    add(
-        Slot::Index,
-        span_of_number(text, index, element.index_end?)?,
-    );
+    // Without an index there is a single choice (E8).
+    if let Some(index) = element.index {
+        let span = span_of_number(text, u64::from(index), element.index_end?)?;
+        add(Slot::Index, span);
+    }
     // The scan has noticed whether there is any, which spares most chunks the search.
     if escaped.has_padding || escaped.has_alphabet || element.has_padding {
         add_padding(learned, element, &mut add);

@@ -1,5 +1,6 @@
 //! Which chunks become text deltas, without an envelope.
 
+use super::{check_fast_paths, template_hits, updates};
 use crate::{
     Update,
     decode::Decoder,
@@ -51,4 +52,45 @@ fn e16_the_chunk_after_a_learned_one_is_a_text_delta_unless_its_envelope_differs
     check(["\"created\":0", two, one, one], "uudd");
     // An unknown field of the envelope follows in an update of its own if it is new.
     check(["\"x\":1", "\"x\":1", "\"x\":2", "\"x\":3"], "uuduudu");
+}
+
+#[test]
+fn e8_chunks_without_an_index_match_templates_after_the_first_which_is_warned_about() {
+    for (first, text, other) in [
+        (
+            r#"{"id":"a","choices":[{"delta":{"role":"assistant","content":"a"}}]}"#,
+            r#"{"id":"a","choices":[{"delta":{"content":"$"}}]}"#,
+            r#"{"id":"a","choices":[{"index":0,"delta":{"content":"c"}}]}"#,
+        ),
+        (
+            r#"{"choices":[{"index":null,"text":"a"}]}"#,
+            r#"{"choices":[{"text":"$","index":null}]}"#,
+            r#"{"choices":[{"text":"c","index":1}]}"#,
+        ),
+    ] {
+        let chunks = [
+            first,
+            &text.replace('$', "b"),
+            &text.replace('$', "\\n"),
+            other,
+            &text.replace('$', "d"),
+        ];
+        assert_eq!(template_hits(&chunks), [false, false, true, false, true]);
+        let stream: Vec<String> = chunks
+            .iter()
+            .map(|chunk| format!("data: {chunk}\n\n"))
+            .collect();
+        check_fast_paths(stream.concat().as_bytes(), text);
+        let updates = updates(
+            stream.concat().as_bytes(),
+            Decoder::new(false, MAX_JSON_DEPTH),
+        );
+        let codes =
+            |update: &Update<'_>| update.warnings.iter().map(|w| w.code).collect::<Vec<_>>();
+        let codes: Vec<_> = updates.iter().map(codes).collect();
+        assert_eq!(codes, [vec!["E8"], vec![], vec![], vec![], vec![]]);
+    }
+    // A chunk with nothing but known values has no hole at all.
+    let empty = r#"{"choices":[{"delta":{"content":""}}]}"#;
+    assert_eq!(template_hits(&[empty, empty, empty]), [false, false, true]);
 }
