@@ -114,16 +114,25 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// What it counts, in the singular for a limit of one.
+    fn noun(self, max: u64) -> &'static str {
+        match (self, max) {
+            (Self::Line, _) => "bytes of one line",
+            (Self::Event, _) => "bytes of one event",
+            (Self::Choices, 1) => "choice of a completion",
+            (Self::Choices, _) => "choices of a completion",
+            (Self::ToolCalls, 1) => "tool call of a choice",
+            (Self::ToolCalls, _) => "tool calls of a choice",
+            (Self::ChoiceBytes, _) => "bytes of one choice",
+            (Self::CompletionBytes, _) => "bytes of a completion",
+        }
+    }
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Line => "bytes of one line",
-            Self::Event => "bytes of one event",
-            Self::Choices => "choices of a completion",
-            Self::ToolCalls => "tool calls of a choice",
-            Self::ChoiceBytes => "bytes of one choice",
-            Self::CompletionBytes => "bytes of a completion",
-        })
+        f.write_str(self.noun(u64::MAX))
     }
 }
 
@@ -138,7 +147,7 @@ impl fmt::Display for Limit {
 /// assert_eq!(error.to_string(), "more than 128 choices of a completion");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("more than {max} {limit}")]
+#[error("more than {max} {}", .limit.noun(*.max))]
 #[non_exhaustive]
 pub struct LimitExceeded {
     /// The limit.

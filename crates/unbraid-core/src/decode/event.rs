@@ -72,7 +72,7 @@ impl Decoder {
             }
             FrameKind::Line => {
                 self.in_parts = true;
-                emitter.warn("S10", "several frames without a blank line between them");
+                emitter.warn("S10", "several events without a blank line between them");
             }
             FrameKind::Json
             | FrameKind::BareJson

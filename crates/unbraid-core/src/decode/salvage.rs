@@ -19,7 +19,7 @@ impl Decoder {
             let values = self.values(text, emitter);
             let has_good_line = self.lines(values.unwrap_or(text), emitter);
             if has_good_line || values.is_some() {
-                emitter.warn("S10", "several frames without a blank line between them");
+                emitter.warn("S10", "several events without a blank line between them");
             }
         } else {
             // The caller warns of lost data when the event is finished.
@@ -59,7 +59,7 @@ impl Decoder {
         let Some(rest) = self.values(line, emitter) else {
             return self.fused(line, emitter);
         };
-        emitter.warn("S28", "several values in one frame");
+        emitter.warn("S28", "several values in one event");
         if !rest.is_empty() && emitter.is_full() {
             emitter.warn_skipped();
         } else if !rest.is_empty() && !emitter.done {
@@ -73,7 +73,10 @@ impl Decoder {
         // The frame after the damage is complete only if it is good by itself. Otherwise the whole line counts as lost once.
         match split_at_fused(line).filter(|(_, rest)| self.is_good(rest)) {
             Some((lost, rest)) => {
-                let message = format!("two frames in one: the first {lost} bytes were lost");
+                let message = match lost {
+                    0 => "two events in one".to_owned(), // the first one was nothing but its field name
+                    lost => format!("two events in one: the first {lost} bytes were lost"),
+                };
                 emitter.warn("S27", message);
                 self.payload(rest, emitter)
             }

@@ -295,3 +295,20 @@ fn e24_unknown_fields_beyond_the_limit_are_dropped() {
     assert_eq!(choice(MAX_FIELDS), (0, MAX_FIELDS));
     assert_eq!(choice(MAX_FIELDS + 1), (0, MAX_FIELDS));
 }
+
+#[test]
+fn the_error_of_a_limit_of_one_is_in_the_singular() {
+    let message = |limit, max| LimitExceeded::new(limit, max).to_string();
+    assert_eq!(
+        message(Limit::Choices, 1),
+        "more than 1 choice of a completion"
+    );
+    assert_eq!(
+        message(Limit::ToolCalls, 1),
+        "more than 1 tool call of a choice"
+    );
+    assert_eq!(
+        message(Limit::ToolCalls, 2),
+        "more than 2 tool calls of a choice"
+    );
+}
