@@ -127,6 +127,12 @@ errors! {
 }
 
 impl ApiError {
+    /// The same error, which names the parameter at fault.
+    pub(crate) const fn with_param(mut self, param: &'static str) -> Self {
+        self.param = Some(param);
+        self
+    }
+
     /// 405 with the methods that the path has.
     pub(crate) const fn method_not_allowed(allow: &'static str) -> Self {
         Self {

@@ -189,7 +189,7 @@ impl From<ViewError> for ApiError {
     fn from(error: ViewError) -> Self {
         match error {
             ViewError::BadCursor => Self::BAD_CURSOR,
-            ViewError::InvalidParameter(_) => Self::INVALID_PARAMETER,
+            ViewError::InvalidParameter(name) => Self::INVALID_PARAMETER.with_param(name),
             ViewError::ChoiceNotFound => Self::CHOICE_NOT_FOUND,
             ViewError::NotAcceptable => Self::NOT_ACCEPTABLE,
         }

@@ -337,6 +337,24 @@ async fn the_tail_of_a_stream_without_events_is_position_0_and_can_be_resumed() 
 }
 
 #[tokio::test]
+async fn the_error_of_a_parameter_names_it() {
+    let (_upstream, gateway, id) = finished().await;
+    for (query, param) in [
+        ("from=end", "from"),
+        ("stream=1", "stream"),
+        ("part=text", "part"),
+        ("index=0", "index"),
+    ] {
+        let path = format!("/v1/streams/{id}/choices/0?{query}");
+        let response = send(gateway.get(&path)).await;
+        assert_eq!(response.status(), 400, "{query}");
+        let body: Value = response.value().await;
+        assert_eq!(body["error"]["code"], "invalid_parameter", "{query}");
+        assert_eq!(body["error"]["param"], param, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn head_has_the_headers_of_get_and_no_body() {
     let (_upstream, gateway, id) = finished().await;
     for view in ["", "/events", "/choices/0"] {
