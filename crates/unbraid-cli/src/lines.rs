@@ -89,6 +89,7 @@ async fn summarize(completions: &Completions, choices: &[Choice], labels: &Label
         closed: completions.closed().await,
         usage: completions.usage().await,
         warnings: completions.warnings(),
+        warnings_dropped: completions.warnings_dropped(),
         choices: choice_summaries(choices, labels).await,
     }
 }

@@ -1,6 +1,7 @@
 //! The summary of a stream that is over: how each choice ended, its tokens and its times.
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     io::{self, Write},
     time::Duration,
 };
@@ -20,6 +21,8 @@ pub(crate) struct Summary {
     pub(super) closed: Result<(), StreamError>,
     pub(super) usage: Usage,
     pub(super) warnings: Vec<Warning>,
+    /// How many further warnings were not kept.
+    pub(super) warnings_dropped: u64,
     /// In order of appearance.
     pub(super) choices: Vec<ChoiceSummary>,
 }
@@ -149,15 +152,50 @@ impl Summary {
                 }
             }
         }
-        if tokens.iter().any(|(number, ..)| number.is_some()) {
-            write!(out, " tokens")?;
+        match tokens.iter().rev().find_map(|(number, ..)| *number) {
+            Some(1) => write!(out, " token")?,
+            Some(_) => write!(out, " tokens")?,
+            None => {}
         }
         writeln!(out)?;
-        for warning in &self.warnings {
-            writeln!(out, "warning: {}", printable_line(&warning.to_string()))?;
-        }
-        Ok(())
+        self.print_warnings(out)
     }
+
+    /// Prints a line for each warning. A server often deviates in each of its events, so only the first of equal warnings is
+    /// printed.
+    fn print_warnings(&self, out: &mut impl Write) -> io::Result<()> {
+        for (warning, repetitions) in distinct(&self.warnings) {
+            write!(out, "warning: {}", printable_line(&warning.to_string()))?;
+            match repetitions {
+                0 => writeln!(out)?,
+                more => writeln!(out, ", and {more} more like it")?,
+            }
+        }
+        match self.warnings_dropped {
+            0 => Ok(()),
+            dropped => writeln!(out, "warning: {}", count(dropped, "further warning")),
+        }
+    }
+}
+
+/// The warnings that differ in more than their event, each with the number of those that repeat it.
+fn distinct(warnings: &[Warning]) -> Vec<(&Warning, usize)> {
+    let mut distinct: Vec<(&Warning, usize)> = Vec::new();
+    let mut known = HashMap::new();
+    for warning in warnings {
+        match known.entry((warning.code, warning.choice, &*warning.message)) {
+            Entry::Vacant(place) => {
+                place.insert(distinct.len());
+                distinct.push((warning, 0));
+            }
+            Entry::Occupied(place) => {
+                if let Some((_, repetitions)) = distinct.get_mut(*place.get()) {
+                    *repetitions += 1;
+                }
+            }
+        }
+    }
+    distinct
 }
 
 /// The mark before a figure that was counted here instead of reported by the server.

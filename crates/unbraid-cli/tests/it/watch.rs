@@ -94,6 +94,28 @@ fn each_line_is_prefixed_with_its_choice() {
 }
 
 #[test]
+fn warnings_that_repeat_one_are_counted() {
+    let refused = "data: {\"choices\":[{\"index\":-1,\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let stream = delta(0, "b") + &refused.repeat(70) + &finish(0) + DONE;
+    let run = run("watch", stream.as_bytes(), &[]);
+    let (_, summary) = parts(&run);
+    let warnings: Vec<&str> = summary
+        .into_iter()
+        .filter(|line| line.starts_with("warning: "))
+        .collect();
+    let [repeated, dropped] = *warnings else {
+        panic!("{warnings:?}");
+    };
+    assert!(repeated.starts_with("warning: event 1: "), "{repeated}");
+    assert!(
+        repeated.ends_with(" (E11), and 63 more like it"),
+        "{repeated}"
+    );
+    assert_eq!(dropped, "warning: 6 further warnings");
+    assert!(run.stdout.contains("  ~1 completion token\n"));
+}
+
+#[test]
 fn the_complete_text_is_printed() {
     let fixture = Fixture::named("openai_chat/openai-eight-choices-eight-languages");
     let run = run("watch", &fixture.bytes, &[]);

@@ -132,7 +132,8 @@ fn an_interrupt_at_the_question_ends_the_conversation() {
     terminal.press("\u{3}");
     let left = terminal.end();
     assert_eq!(left.code, Some(3), "{}", left.contents);
-    assert!(left.contents.contains("cancelled before the last answer"));
+    let is_explained = left.contents.contains("cancelled before the last answer");
+    assert!(is_explained, "{:?}", left.written);
     assert_eq!(server.requests().len(), 1);
     assert!(fs::metadata(sandbox.path("has-run")).is_err());
 }
