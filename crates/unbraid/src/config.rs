@@ -94,7 +94,7 @@ impl CompletionsBuilder {
         self
     }
 
-    /// Sets how many choices were asked for, if that is known.
+    /// Sets how many choices were requested, if that is known.
     ///
     /// With 1, every index is read as 0 (E12), with a warning if that mixed several answers (E13). With more, a further choice
     /// yields a warning (E29), and a stream whose choices were all cancelled is closed at once. Fewer choices at the end of

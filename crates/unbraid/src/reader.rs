@@ -1,7 +1,8 @@
-//! The reader: owns the source and the pipeline, and routes by choice index. It is the task of the reader actor, which supervises
-//! the choices.
+//! The reader: owns the source and the pipeline, and routes by choice index.
 //!
-//! It reads the source from its start until the stream ends, and receives no message. It never waits for a consumer.
+//! It reads the source from its start until the stream ends, and never waits for a consumer. It begins as a task. A stream that
+//! is not over after [`TURNS_WITHOUT_ACTOR`] turns starts the reader actor, which owns the task from then on, and supervises the
+//! choice actors. Neither receives messages: what handles ask for arrives in the command queue.
 
 mod actor;
 mod choice_actor;

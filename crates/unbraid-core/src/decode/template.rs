@@ -25,7 +25,7 @@ pub(super) use found::MatchBuffers;
 pub(crate) use found::TemplateMatch;
 use found::{MAX_VALUE_HOLES, ValueSpans};
 pub(super) use matching::Line;
-pub(super) use provider::{Event as ProviderEvent, Provided};
+pub(super) use provider::{Provided, ProviderEvent};
 use site::{Part, Site, Slot};
 
 /// An ordinary chunk of one choice and at most one text, or an event of another dialect, with holes in it.

@@ -21,9 +21,11 @@ pub(super) struct Clock {
     linger: Duration,
     orphan_after: Option<Duration>,
     last_renewal: Instant,
+    /// Since when no reader is connected here.
     orphaned_since: Option<Instant>,
     /// When another gateway last reported a reader.
     read_elsewhere: Option<Instant>,
+    /// Since when events wait to be appended.
     lingers_since: Option<Instant>,
     timer: Timer,
 }

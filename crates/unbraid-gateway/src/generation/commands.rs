@@ -1,4 +1,4 @@
-//! Cancels.
+//! Commands to a generation. Nearly all of them cancel.
 
 use tokio::sync::oneshot;
 use unbraid_core::{ChoiceIndex, StreamError};

@@ -88,7 +88,7 @@ impl Completions {
         }
     }
 
-    /// Configures the completion before it is read: timeouts, limits, how many choices were asked for.
+    /// Configures the completion before it is read: timeouts, limits, how many choices were requested.
     ///
     /// # Examples
     ///

@@ -28,8 +28,8 @@ pub(super) struct ChoiceRoute {
     pub(super) batch: Batch,
     /// The wakers of the last delivery, which the next one most likely wakes again.
     pub(super) wake_list: WakeList,
-    /// How many batches in succession found no waiter, and no actor either. One that would copy the transcript counts as all
-    /// that start an actor.
+    /// How many batches in succession found no waiter, and no actor either. A batch that would copy the transcript counts as
+    /// [`UNATTENDED`] of them.
     pub(super) unattended: u8,
     pub(super) actor: Option<JoinHandle<()>>,
 }
@@ -96,8 +96,8 @@ impl ChoiceRoute {
                     return;
                 }
                 // If nobody takes the batch, it is the last copy that the reader makes.
-                FirstDelta::Copies => self.unattended = UNATTENDED,
-                FirstDelta::Left => {}
+                FirstDelta::WouldCopy => self.unattended = UNATTENDED,
+                FirstDelta::NeedsBatch => {}
             }
         }
         self.batch.push_delta(delta, position);

@@ -35,7 +35,7 @@ pub(crate) struct Outbox {
     config: Arc<Config>,
     numbering: Numbering,
     started: Instant,
-    /// The usage of the last event that has it, which is that of the whole stream, unless that is the only source.
+    /// Of one source of several: the usage that it has reported. That of the only source is an event of the stream.
     usage: Option<Box<Usage>>,
     /// The slots with undelivered work, those whose choice is still to be announced, and those whose actor is still to be started.
     undelivered: SmallVec<[usize; 8]>,
@@ -138,7 +138,7 @@ impl Outbox {
         !self.events.is_empty()
     }
 
-    /// Takes the usage that the stream reported in an event. That of the only source stays in its event.
+    /// Takes the usage that one source of several has reported.
     pub(crate) fn take_usage(&mut self) -> Option<Box<Usage>> {
         self.usage.take()
     }
@@ -164,7 +164,7 @@ impl Outbox {
         }
     }
 
-    /// Where work for a slot goes. A text delta then allocates nothing.
+    /// Where work for a slot goes. The caller writes to it directly, so a text delta allocates nothing.
     fn target(&mut self, slot: usize) -> Option<Target<'_>> {
         let route = self.routes.get_mut(slot)?;
         if route.stage == Stage::New {

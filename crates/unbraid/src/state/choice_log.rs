@@ -104,10 +104,10 @@ impl LogState {
     /// Applies a delta that nothing precedes.
     fn apply_first(&mut self, delta: &TextDelta<'_>, position: Position) -> FirstDelta {
         if !self.batch.is_empty() || !delta.extras.is_empty() {
-            return FirstDelta::Left;
+            return FirstDelta::NeedsBatch;
         }
         if self.transcript.is_copied_by_a_write() {
-            return FirstDelta::Copies;
+            return FirstDelta::WouldCopy;
         }
         self.transcript.prefetch();
         let changes = self.changes_of_text(delta.text_kind, delta.role);
@@ -295,9 +295,9 @@ pub(crate) enum FirstDelta {
     /// It was applied, and changed this.
     Applied(Interest),
     /// It has to be part of a batch: another one precedes it, or it is more than a piece of text.
-    Left,
+    NeedsBatch,
     /// The same, because a snapshot lives: the next write copies the whole transcript.
-    Copies,
+    WouldCopy,
 }
 
 /// The log of a choice; a clone is the same log.

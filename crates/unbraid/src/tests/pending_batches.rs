@@ -250,7 +250,7 @@ async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
     let mut batch = Batch::default();
     batch.push_delta(Delta::Text(&text_delta("c")), Position::default());
     log.append(Interest::NONE, &mut batch, &mut WakeList::default());
-    assert_eq!(apply("d"), FirstDelta::Left);
+    assert_eq!(apply("d"), FirstDelta::NeedsBatch);
     assert_eq!(
         log.read(|state| state.transcript.content().collect::<String>()),
         "abc"
@@ -258,7 +258,7 @@ async fn the_first_delta_of_a_read_is_applied_unless_a_batch_comes_before_it() {
     assert_eq!(apply("d"), FirstDelta::Applied(Interest::TEXT));
     // The reader does not copy a transcript that a snapshot shares.
     let snapshot = log.modify(|state| state.transcript.snapshot());
-    assert_eq!(apply("e"), FirstDelta::Copies);
+    assert_eq!(apply("e"), FirstDelta::WouldCopy);
     drop(snapshot);
     assert_eq!(apply("e"), FirstDelta::Applied(Interest::TEXT));
 }

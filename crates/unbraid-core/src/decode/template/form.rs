@@ -59,7 +59,8 @@ impl Form {
         if !matches!(data.first()?, b'{' | b'[' | b'"') {
             return None;
         }
-        // It goes on behind the value, because longer texts are compared faster.
+        // The rest of the text is compared as well, because `common_len` is faster with longer texts. What is equal beyond the
+        // value does not count.
         let known = text.get(self.start..)?;
         let (mut at, mut other_at) = (0, 0);
         let mut parts = self.parts.iter();

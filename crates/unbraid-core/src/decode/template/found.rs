@@ -25,7 +25,7 @@ pub(crate) struct TemplateMatch<'t> {
     pub(super) created: Option<u64>,
     /// The length of the chunk.
     pub(crate) length: usize,
-    /// The part of the data from the first value that was stored to the last one, and where it starts.
+    /// The part of the data from the first to the last hole that needs the scanner, and where it starts.
     pub(super) values: &'t str,
     pub(super) values_start: usize,
     /// The usage, if its numbers are holes.
@@ -66,9 +66,9 @@ impl<'t> TemplateMatch<'t> {
         }
     }
 
-    /// Reads the value of a hole that needs no scanner, and returns its length.
+    /// Reads the value of a hole whose slot does not [need the scanner](Slot::needs_scanner), and returns its length.
     #[inline(always)]
-    pub(super) fn narrow_hole(&mut self, hole: Slot, rest: &'t [u8]) -> Option<usize> {
+    pub(super) fn read_hole(&mut self, hole: Slot, rest: &'t [u8]) -> Option<usize> {
         match hole {
             Slot::Index => {
                 let (value, length) = number(rest)?;

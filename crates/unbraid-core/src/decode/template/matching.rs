@@ -28,8 +28,8 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// Where a text starts that the scanner may read from an offset on, and the text. A chunk is one line, except in events of
-    /// several lines, which are not matched.
+    /// A checked part of the line that contains an offset: where the part starts, and its text up to the end of the line. A
+    /// chunk is one line, except in events of several lines, which are not matched.
     fn text(&self, pos: usize) -> Option<(usize, &'t str)> {
         if let Some((start, text)) = self.checked.get().filter(|(start, _)| *start <= pos) {
             return Some((start, text));
@@ -58,7 +58,7 @@ impl Template {
         let mut rest = self.after_head(data, common_len)?;
         let mut found = TemplateMatch::new(template);
         for hole in &self.holes {
-            let length = found.narrow_hole(hole.slot, rest)?;
+            let length = found.read_hole(hole.slot, rest)?;
             rest = strip_literal(rest.get(length..)?, self.literal_after(hole)?)?;
         }
         found.length = data.len() - rest.len();
@@ -74,7 +74,8 @@ impl Template {
         Some(rest)
     }
 
-    /// The same if some holes need the scanner. The spans of the values in them are stored.
+    /// As [`match_start`](Self::match_start), for a template some of whose holes need the scanner. The spans of the values in
+    /// these holes are stored in the buffers.
     #[inline(never)]
     pub(in crate::decode) fn match_values<'t>(
         &self,
@@ -95,8 +96,8 @@ impl Template {
             let rest = data.get(pos..)?;
             if slot.needs_scanner() {
                 let form = forms.next()?;
-                let narrow = slot.narrow_value(rest);
-                let end = match narrow.or_else(|| self.known_value(slot, form, rest)) {
+                let simple = slot.simple_value_len(rest);
+                let end = match simple.or_else(|| self.known_value(slot, form, rest)) {
                     Some(length) => pos + length,
                     None => {
                         let (start, text) = line.text(pos)?;
@@ -109,7 +110,7 @@ impl Template {
                 values = Some(values.map_or(pos, |values| values.start)..end);
                 pos = end;
             } else {
-                pos += found.narrow_hole(slot, rest)?;
+                pos += found.read_hole(slot, rest)?;
             }
             strip_literal(data.get(pos..)?, literal)?;
             pos += literal.len();

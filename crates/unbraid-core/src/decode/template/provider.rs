@@ -38,7 +38,7 @@ pub(in crate::decode) struct Provided {
 }
 
 /// What the template of a dialect's event is built from.
-pub(in crate::decode) struct Event<'e, 'n, 'a> {
+pub(in crate::decode) struct ProviderEvent<'e, 'n, 'a> {
     pub(in crate::decode) text: &'a str,
     pub(in crate::decode) name: Option<&'e [u8]>,
     pub(in crate::decode) continuation: Continuation<'n, 'a>,
@@ -50,7 +50,7 @@ pub(in crate::decode) struct Event<'e, 'n, 'a> {
 }
 
 /// The updates of an event that a template can stand for.
-struct Parts<'u, 'a> {
+struct EventParts<'u, 'a> {
     /// Continues a text, and does nothing else.
     update: &'u Update<'a>,
     text_kind: DeltaKind,
@@ -62,7 +62,7 @@ struct Parts<'u, 'a> {
 
 impl Template {
     /// Builds a template of an event whose only update continues a text, perhaps with usage in another one.
-    pub(in crate::decode) fn of_event(event: &Event<'_, '_, '_>) -> Option<Self> {
+    pub(in crate::decode) fn of_event(event: &ProviderEvent<'_, '_, '_>) -> Option<Self> {
         let parts = event.parts()?;
         let sites = event.sites()?;
         let provided = event.provided(&parts, &sites);
@@ -76,7 +76,7 @@ impl Template {
     }
 
     /// Whether the event gives its own updates again, so that nothing of them is forgotten.
-    fn gives_all(&self, event: &Event<'_, '_, '_>, parts: &Parts<'_, '_>) -> bool {
+    fn gives_all(&self, event: &ProviderEvent<'_, '_, '_>, parts: &EventParts<'_, '_>) -> bool {
         let update = parts.update;
         let gives_usage = event.continuation.usage.is_none_or(|node| {
             let read = self.usage(node.raw.as_bytes(), update.event_index);
@@ -171,9 +171,9 @@ fn usage_of<'u>(stream: &'u Update<'_>) -> Option<&'u str> {
     (only_usage == *stream).then_some(usage)
 }
 
-impl<'a> Event<'_, '_, 'a> {
+impl<'a> ProviderEvent<'_, '_, 'a> {
     /// The updates, if they are those that a template can stand for.
-    fn parts(&self) -> Option<Parts<'_, 'a>> {
+    fn parts(&self) -> Option<EventParts<'_, 'a>> {
         let (update, mut rest) = self.updates.split_first()?;
         let entry = self
             .continuation
@@ -197,7 +197,7 @@ impl<'a> Event<'_, '_, 'a> {
             && !is_long(&update.model)
             && usage.is_some() == self.continuation.usage.is_some()
             && entry.is_some() == self.continuation.entry.is_some();
-        fits.then_some(Parts {
+        fits.then_some(EventParts {
             update,
             text_kind,
             fragment,
@@ -206,7 +206,7 @@ impl<'a> Event<'_, '_, 'a> {
         })
     }
 
-    fn provided(&self, parts: &Parts<'_, '_>, sites: &[Site]) -> Provided {
+    fn provided(&self, parts: &EventParts<'_, '_>, sites: &[Site]) -> Provided {
         let update = parts.update;
         let has_index = sites.iter().any(|site| site.slot == Slot::Index);
         let has_other_id = update.id.is_some() && update.id.as_deref() != self.first_id;
@@ -224,8 +224,8 @@ impl<'a> Event<'_, '_, 'a> {
         }
     }
 
-    fn prototype(&self, parts: &Parts<'_, '_>) -> Prototype {
-        let Parts { update, usage, .. } = parts;
+    fn prototype(&self, parts: &EventParts<'_, '_>) -> Prototype {
+        let EventParts { update, usage, .. } = parts;
         let mut prototype = Update {
             last_of_event: true,
             is_chunk: true,

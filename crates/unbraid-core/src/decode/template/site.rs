@@ -72,13 +72,14 @@ impl Slot {
             )
     }
 
-    /// Whether it is the inside of a string's quotes, and not a whole value.
+    /// Of the slots that need the scanner: whether it is the inside of a string's quotes, and not a whole value.
     pub(super) fn is_inside(self) -> bool {
         matches!(self, Self::Id | Self::Model | Self::UnusedText)
     }
 
-    /// The length of a value that needs no scanner after all: a name, an integer, or a string without escapes.
-    pub(super) fn narrow_value(self, rest: &[u8]) -> Option<usize> {
+    /// The length of a value that is so simple that the scanner need not read it, although the slot may have any value: a
+    /// name, an integer, or a string without escapes.
+    pub(super) fn simple_value_len(self, rest: &[u8]) -> Option<usize> {
         let unescaped = |inside: &[u8]| {
             let (length, escapes) = string(inside)?;
             let is_text = str::from_utf8(inside.get(..length)?).is_ok();
@@ -104,7 +105,8 @@ impl Slot {
         self.needs_scanner() && !matches!(self, Self::Unused | Self::UnusedText)
     }
 
-    /// The number of arrays and objects that the value lies in.
+    /// The number of arrays and objects that the value lies in. It bounds the nesting inside of the value, so it matters for
+    /// the slots that the scanner reads.
     pub(super) fn outer_depth(self) -> usize {
         const ENVELOPE: usize = 1;
         const CHOICE: usize = 3; // the envelope, the list and its entry
