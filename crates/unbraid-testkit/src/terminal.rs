@@ -5,6 +5,7 @@ use std::{
     fmt,
     io::{Read, Write},
     num::NonZeroU16,
+    os::fd::AsFd,
     process::{Child, Stdio},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -15,6 +16,7 @@ use pty_process::{
     Size,
     blocking::{Command, Pty, open},
 };
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use vt100::{Parser, Screen};
 
 /// Much longer than any program takes to draw, so that a hang becomes a failure.
@@ -88,6 +90,7 @@ impl Terminal {
         let (pty, pts) = open().expect("a pseudo-terminal");
         pty.resize(Size::new(rows, columns))
             .expect("the terminal accepts its size");
+        keep_output_at_interrupts(&pty);
         let mut command = Command::new(program)
             .args(args)
             .env("TERM", "xterm-256color");
@@ -216,6 +219,14 @@ impl Drop for Terminal {
         let _already_exited: std::io::Result<()> = self.child.kill();
         let _reaped: std::io::Result<std::process::ExitStatus> = self.child.wait();
     }
+}
+
+/// Lets Ctrl-C keep what waits in the terminal. Linux otherwise discards it, and at times also what the program writes in response
+/// to the signal.
+fn keep_output_at_interrupts(terminal: impl AsFd) {
+    let mut attributes = tcgetattr(&terminal).expect("the terminal has attributes");
+    attributes.local_modes |= LocalModes::NOFLSH;
+    tcsetattr(&terminal, OptionalActions::Now, &attributes).expect("the terminal accepts them");
 }
 
 impl Output {
