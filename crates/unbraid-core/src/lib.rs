@@ -48,7 +48,8 @@
 //! A choice ends in one of nine ways ([`ChoiceEnd`]). The core has no clock: call [`Demux::handle_idle`] when no bytes have
 //! arrived for a while, so that choices with a finish reason end. [`Demux::finish`] closes the stream, [`Demux::abort`]
 //! closes it with an error, such as one of the transport, and [`Demux::cancel`] ends one choice. [`Demux::result`] is the
-//! result of a choice: its outcome, or the error that cut it, and [`Demux::aggregate`] the response that the server would have sent without streaming.
+//! result of a choice: its outcome, or the error that cut it. [`Demux::aggregate`] is the response that the server would have
+//! sent without streaming.
 //!
 //! # Configuration and other open structs
 //!
