@@ -71,6 +71,9 @@
 //! [`json`] reads a call's arguments as they arrive, in one pass: [`json::Partial`] values, one [`json::Field`], the
 //! [`json::check`] that decides a call's [`CallStatus`], and [`json::repair`]. [`parse_json`] is strict.
 //!
+//! Values are those of `serde_json`, with its features `float_roundtrip`, `preserve_order` and `raw_value`. Cargo unifies
+//! features, so a program that depends on unbraid has them for its own JSON as well: its maps keep the order of their keys.
+//!
 //! # Errors and limits
 //!
 //! No input can panic, and nothing grows without a bound: see [`limits`]. [`StreamError`] ends everything, [`ChoiceError`]
