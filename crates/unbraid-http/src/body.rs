@@ -140,7 +140,6 @@ impl Body {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn into_completions(self) -> Completions {
         // The reader of the completion has the other timers.
         self.config.from_byte_stream(self.bytes)

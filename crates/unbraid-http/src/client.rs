@@ -218,7 +218,6 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn fan_out(&self, request: &Request, n: u32) -> Completions {
         self.0.start(request, n)
     }

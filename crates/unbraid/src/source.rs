@@ -32,6 +32,7 @@ use unbraid_core::{
 /// # Ok(())
 /// # }
 /// ```
+#[must_use = "a source is read by the completion that it is given to"]
 pub struct Source {
     pub(crate) stream: Box<dyn PollSource>,
     /// How many choices it may have in a merge.
@@ -155,7 +156,6 @@ impl Source {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn expect_choices(mut self, n: u32) -> Self {
         self.choices = Some(n.max(1));
         self
@@ -177,7 +177,6 @@ impl Source {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
         self
@@ -200,7 +199,6 @@ impl Source {
     /// assert!(matches!(error, unbraid::StreamError::Server(error) if error.message() == Some("wrong key [key]")));
     /// # }
     /// ```
-    #[must_use]
     pub fn redact(mut self, redact: Redact) -> Self {
         self.redact = self.redact.and(redact);
         self

@@ -42,7 +42,6 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn source(&self, request: Request) -> Source {
         let client = self.clone();
         let provider = self.0.sender.provider();

@@ -25,7 +25,7 @@ async fn second_turn(fixture: &'static str, n: u32) -> Vec<Value> {
         for call in &outcome.message.tool_calls {
             next = next.call_result(call, "done");
         }
-        client.send(&next).await.unwrap();
+        drop(client.send(&next).await.unwrap());
     }
     let requests = server.requests();
     let bodies = requests.iter().skip(1).map(|request| {

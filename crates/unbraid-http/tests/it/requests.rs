@@ -20,7 +20,7 @@ async fn sent(
 ) -> (String, HeaderMap, Value) {
     let server = Server::start(|_| two_choices_reply()).await;
     let client = client(&server).build().unwrap();
-    client.send(request).await.unwrap();
+    drop(client.send(request).await.unwrap());
     let [seen] = server.requests().try_into().unwrap();
     assert_eq!(seen.method(), Method::POST);
     let address = seen.uri().path_and_query().unwrap().to_string();

@@ -79,7 +79,6 @@ const COMMAND_PAUSE: Duration = Duration::from_millis(250);
 /// # Ok(())
 /// # }
 /// ```
-#[must_use]
 pub fn completions(log: Arc<dyn LogStore>, id: StreamId) -> Completions {
     Completions::builder().from_source(source(log, id))
 }
@@ -98,7 +97,6 @@ pub fn completions(log: Arc<dyn LogStore>, id: StreamId) -> Completions {
 ///     Completions::merge(ids.map(|id| source(Arc::clone(log), id).expect_choices(4)))
 /// }
 /// ```
-#[must_use]
 pub fn source(log: Arc<dyn LogStore>, id: StreamId) -> Source {
     internal::source(LogSource::new(Origin::Log { log, id }))
 }

@@ -179,7 +179,6 @@ impl Recording {
 
     /// The library's handles over the recording, from its first event. They get what the log has acknowledged, and cancel as
     /// those of other processes do. To cancel each choice drops the body only as [`cancel_choice`](Self::cancel_choice) does.
-    #[must_use]
     pub fn completions(&self) -> Completions {
         let commands = self.commands.clone();
         let source = LogSource::new(Origin::Journal {

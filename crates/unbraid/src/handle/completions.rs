@@ -75,6 +75,7 @@ use crate::{
 /// # }
 /// ```
 #[derive(Clone)]
+#[must_use = "dropping the last handle ends the stream"]
 pub struct Completions {
     pub(super) completion: Arc<Shared<CompletionState>>,
     pub(super) guard: Arc<CancelOnDrop>,

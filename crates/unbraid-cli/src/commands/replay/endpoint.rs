@@ -135,7 +135,11 @@ impl Api {
         };
         match self {
             Self::OpenAi | Self::Responses => {
-                let kind = "invalid_request_error";
+                let kind = match status.as_u16() {
+                    429 => kind,
+                    500.. => "server_error",
+                    _ => "invalid_request_error",
+                };
                 json!({ "error": { "message": message, "type": kind, "code": status.as_u16() } })
             }
             Self::Anthropic => {

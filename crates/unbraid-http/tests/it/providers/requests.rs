@@ -11,7 +11,7 @@ async fn sent(provider: Provider, path: &str, request: &Request) -> (String, Val
     let server = Server::start(move |_| answer(provider, "Hi")).await;
     let base = format!("http://{}{path}", server.address());
     let client = builder(provider, &server).base_url(base).build().unwrap();
-    client.send(request).await.unwrap();
+    drop(client.send(request).await.unwrap());
     let [seen] = server.requests().try_into().unwrap();
     let address = seen.uri().path_and_query().unwrap().to_string();
     (address, serde_json::from_slice(seen.body()).unwrap())
@@ -120,8 +120,8 @@ async fn each_provider_has_its_own_headers() {
     ] {
         let server = Server::start(move |_| answer(provider, "Hi")).await;
         let with_key = builder(provider, &server).api_key("a-secret-key\n");
-        with_key.build().unwrap().send(&question()).await.unwrap();
-        client(provider, &server).send(&question()).await.unwrap();
+        drop(with_key.build().unwrap().send(&question()).await.unwrap());
+        drop(client(provider, &server).send(&question()).await.unwrap());
         let [seen, without] = server.requests().try_into().unwrap();
         for name in ["authorization", "x-api-key", "x-goog-api-key"] {
             let expected = (name == key.0).then_some(key.1);
@@ -147,7 +147,7 @@ async fn headers_of_the_provider_can_be_replaced() {
         .header("anthropic-version", "2024-01-01")
         .api_key("a-key")
         .key_header("authorization");
-    builder.build().unwrap().send(&question()).await.unwrap();
+    drop(builder.build().unwrap().send(&question()).await.unwrap());
     let [seen] = server.requests().try_into().unwrap();
     assert_eq!(seen.headers()["anthropic-version"], "2024-01-01");
     assert_eq!(seen.headers()["authorization"], "a-key");
