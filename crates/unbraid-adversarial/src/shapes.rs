@@ -104,7 +104,10 @@ impl Server {
         }
         match rng.below(10) {
             0 => {
-                fields.push(("text", string(rng)));
+                // A text completion may omit the text of a chunk.
+                if rng.chance(0.9) {
+                    fields.push(("text", string(rng)));
+                }
                 // The fast path declines these.
                 if rng.chance(0.2) {
                     let details = "[{\"text\":\"a\"}]".to_owned();

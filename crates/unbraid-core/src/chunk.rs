@@ -11,14 +11,17 @@ use serde_json::value::RawValue;
 mod recognise;
 
 use crate::{
-    BodyFormat, ChoiceIndex, Fragment, ToolCallUpdate, Update, Warning, limits::MAX_FIELDS,
-    node::Node,
+    BodyFormat, ChoiceIndex, CompletionKind, Fragment, ToolCallUpdate, Update, Warning,
+    limits::MAX_FIELDS, node::Node,
 };
 
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// The field that holds a message's parts which are neither text nor reasoning (C11). No known server uses this name.
 pub(crate) const CONTENT_PARTS: &str = "content_parts";
+
+/// The `object` of a text completion and of its chunks.
+pub(crate) const TEXT_COMPLETION: &str = "text_completion";
 
 /// Usage as raw JSON. An empty object reports nothing, and hides no usage in another place (U5).
 pub(crate) fn usage_json<'a>(node: &Node<'a>) -> Option<Cow<'a, str>> {
@@ -265,6 +268,12 @@ impl<'a> Element<'a> {
 }
 
 impl<'a> Chunk<'a> {
+    /// Whether the chunk is one of a text completion.
+    pub(crate) fn is_text(&self) -> bool {
+        let is_text = |element: &Element<'_>| element.update.kind == CompletionKind::Text;
+        self.object.as_deref() == Some(TEXT_COMPLETION) || self.elements.iter().any(is_text)
+    }
+
     /// Gives each entry its choice index. A missing one is 0, or the position if the chunk has several entries (E8,
     /// E9). `is_known` is set if the warning of choice 0 was given: a choice keeps one, and a chunk with a warning matches no
     /// template.

@@ -86,6 +86,8 @@ pub struct Decoder {
     events: u64,
     /// In strict mode: the types of all fields that the deltas have brought so far.
     merge_check: Option<Box<MergeCheck>>,
+    /// Whether a chunk has shown that this is a text completion, of which a later chunk may omit the `text` (C19).
+    is_text_stream: bool,
     /// Choices that send their reasoning as text of its own: their `reasoning_details` only repeat it (R4).
     reasoning_text_choices: Vec<u32>,
     envelope: EnvelopeMemo,
@@ -121,6 +123,7 @@ impl Decoder {
             merge_check: strict.then(Box::default),
             in_parts: false,
             lacks_index: false,
+            is_text_stream: false,
             dialect: DialectState::default(),
         }
     }
@@ -138,6 +141,7 @@ impl Decoder {
     #[doc(hidden)]
     #[must_use]
     pub fn with_dialect(mut self, dialect: Option<Dialect>) -> Self {
+        self.is_text_stream = dialect == Some(Dialect::Text);
         self.dialect = DialectState::new(dialect);
         self
     }

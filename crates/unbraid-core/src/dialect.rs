@@ -37,7 +37,11 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     CompletionKind, Warning,
-    chunk::{CONTENT_PARTS, Element, has_tokens, is_padding, put_field, some_reason, usage_json},
+    chunk::{
+        CONTENT_PARTS, Element, TEXT_COMPLETION, has_tokens, is_padding, put_field, some_reason,
+        usage_json,
+    },
+    limits::MAX_ENTRIES,
     node::{Node, Value},
 };
 
@@ -63,11 +67,12 @@ fn keep_unknown<'a>(choice: u32, node: &Node<'a>, output: &mut Output<'a>) {
     output.entry(choice, CONTENT_PARTS, &raw(node));
 }
 
-/// Reads one entry of `choices`; `None` if its index is invalid (E11).
+/// Reads one entry of `choices`, in a stream of text completions or of chats; `None` if its index is invalid (E11).
 pub(crate) fn element<'a>(
     node: &Node<'a>,
     event_index: u64,
     reasoning_keys: &[Arc<str>],
+    is_text_stream: bool,
 ) -> Option<Element<'a>> {
     let fields = node.as_object()?;
     let mut element = Element {
@@ -75,7 +80,7 @@ pub(crate) fn element<'a>(
         ..Element::default()
     };
     let mut logprob = None;
-    let is_text = may_have_fields_beside_text(node);
+    let is_text = has_fields_beside_text(node, is_text_stream, reasoning_keys);
     for (key, value) in fields {
         match &**key {
             "index" | "delta" | "message" | "text" => {}
@@ -100,7 +105,7 @@ pub(crate) fn element<'a>(
             _ => put_field(&mut element.update.metadata, key.clone(), value.to_json()),
         }
     }
-    read_message(node, &mut element, reasoning_keys);
+    read_message(node, is_text, &mut element, reasoning_keys);
     if let (Some(raw), Some(content)) = (logprob, &element.update.content) {
         // M6: Together sends the number of the delta's only token.
         let token = serde_json::Value::from(&*content.text);
@@ -173,14 +178,45 @@ fn present_delta<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
     node.get("delta").filter(|delta| !is_absent(delta))
 }
 
-/// Whether an entry has a `text`, and a delta that says nothing or none: then what a delta has may be beside the text (C19).
-fn may_have_fields_beside_text(node: &Node<'_>) -> bool {
+/// Whether an entry has no delta, or one that says nothing.
+fn is_without_delta(node: &Node<'_>) -> bool {
     let fields = present_delta(node).and_then(Node::as_object);
-    node.get("text").is_some() && fields.is_none_or(<[_]>::is_empty)
+    fields.is_none_or(<[_]>::is_empty)
+}
+
+/// Whether a chunk is known to be one of a text completion.
+pub(crate) fn is_text_chunk(chunk: &Node<'_>) -> bool {
+    let object = chunk.get("object").and_then(Node::text);
+    let mut entries = chunk
+        .get("choices")
+        .into_iter()
+        .flat_map(Node::entries)
+        .take(MAX_ENTRIES);
+    object.as_deref() == Some(TEXT_COMPLETION)
+        || entries.any(|entry| entry.get("text").is_some() && is_without_delta(entry))
+}
+
+/// Whether an entry has beside its `text` what a delta has (C19). A text completion may also omit an empty `text`.
+fn has_fields_beside_text(
+    node: &Node<'_>,
+    is_text_stream: bool,
+    reasoning_keys: &[Arc<str>],
+) -> bool {
+    let is_without_text = || {
+        is_text_stream
+            && !node.get("message").is_some_and(Node::is_set)
+            && openai_text::has_field_beside(node, reasoning_keys)
+    };
+    is_without_delta(node) && (node.get("text").is_some() || is_without_text())
 }
 
 /// Reads the message of an entry: the delta, the text, or a full message in place of both (C19, E21, E22).
-fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: &[Arc<str>]) {
+fn read_message<'a>(
+    node: &Node<'a>,
+    is_text: bool,
+    element: &mut Element<'a>,
+    reasoning_keys: &[Arc<str>],
+) {
     let present = present_delta(node);
     let delta = present.filter(|delta| delta.as_object().is_some());
     match (delta, present) {
@@ -195,11 +231,13 @@ fn read_message<'a>(node: &Node<'a>, element: &mut Element<'a>, reasoning_keys: 
         }
         (None, None) => {}
     }
-    if let Some(text) = node.get("text") {
-        if may_have_fields_beside_text(node) {
-            openai_text::fields_beside(node, element, reasoning_keys);
-        }
-        openai_text::text(text, delta.is_some(), element);
+    if is_text {
+        openai_text::fields_beside(node, element, reasoning_keys);
+    }
+    match node.get("text") {
+        Some(text) => openai_text::text(text, delta.is_some(), element),
+        None if is_text && delta.is_none() => element.update.kind = CompletionKind::Text,
+        None => {}
     }
     let message = node.get("message").filter(|message| message.is_set());
     if let Some(message) = message

@@ -104,6 +104,8 @@ struct Client {
     outcome: Outcome,
     tally: Tally,
     indices: Indices,
+    /// Whether a chunk has shown that this is a text completion (C19).
+    is_text: bool,
 }
 
 impl Client {
@@ -111,6 +113,10 @@ impl Client {
         if is_foreign(chunk, name) {
             return;
         }
+        self.is_text |= choice::is_text_chunk(chunk);
+        let keys = self.reasoning_keys.as_deref();
+        let with_texts = self.is_text.then(|| choice::with_texts(chunk, keys));
+        let chunk = with_texts.as_ref().unwrap_or(chunk);
         if !self.merges(chunk) {
             self.outcome.refused = true;
             return;

@@ -1,6 +1,6 @@
 //! Recognizes the format of a JSON value without choices.
 
-use super::Chunk;
+use super::{Chunk, TEXT_COMPLETION};
 use crate::BodyFormat;
 
 impl Chunk<'_> {
@@ -32,7 +32,7 @@ impl Chunk<'_> {
     fn is_completion(&self) -> bool {
         matches!(
             self.object.as_deref(),
-            Some("chat.completion.chunk" | "chat.completion" | "text_completion")
+            Some("chat.completion.chunk" | "chat.completion" | TEXT_COMPLETION)
         )
     }
 

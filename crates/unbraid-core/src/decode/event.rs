@@ -185,7 +185,13 @@ impl Decoder {
                 return emitter.warn_skipped();
             }
             let name = emitter.event_name;
-            let chunk = lenient::chunk(item, name, emitter.event_index, &self.reasoning_keys);
+            let chunk = lenient::chunk(
+                item,
+                name,
+                emitter.event_index,
+                &self.reasoning_keys,
+                self.is_text_stream,
+            );
             if self.skips_foreign(item, &chunk, emitter) {
                 emitter.push(Update {
                     format: chunk.format,

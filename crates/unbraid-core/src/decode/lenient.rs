@@ -18,12 +18,15 @@ pub(super) fn chunk<'a>(
     name: Option<&[u8]>,
     event_index: u64,
     reasoning_keys: &[Arc<str>],
+    is_text_stream: bool,
 ) -> Chunk<'a> {
     let mut chunk = Chunk::default();
+    // Before the choices, since the fields of the chunk may come after them.
+    let is_text = is_text_stream || dialect::is_text_chunk(node);
     for (key, value) in node.as_object().unwrap_or_default() {
         if key == "choices" {
             chunk.has_choices = true;
-            choices(&mut chunk, value, event_index, reasoning_keys);
+            choices(&mut chunk, value, event_index, reasoning_keys, is_text);
         } else {
             field(&mut chunk, key, value, event_index);
         }
@@ -78,6 +81,7 @@ fn choices<'a>(
     value: &Node<'a>,
     event_index: u64,
     reasoning_keys: &[Arc<str>],
+    is_text: bool,
 ) {
     // The last of two `choices` keys counts (E26).
     chunk.elements.clear();
@@ -90,7 +94,7 @@ fn choices<'a>(
             .push(Warning::new("E11", event_index, message));
     }
     for node in value.entries().take(MAX_ENTRIES) {
-        match dialect::element(node, event_index, reasoning_keys) {
+        match dialect::element(node, event_index, reasoning_keys, is_text) {
             Some(element) => chunk.elements.push(element),
             // Only this entry is dropped; its siblings stay.
             None => chunk.warnings.push(Warning::new(

@@ -28,7 +28,13 @@ fn choice_of(fields: &str) -> String {
 fn check(text: &str, context: &str) -> bool {
     let lenient = || {
         let node = node::read(text, MAX_JSON_DEPTH).expect("other paths accept it, so it is JSON");
-        facts(lenient::chunk(&node, None, 0, &default_reasoning_keys()))
+        facts(lenient::chunk(
+            &node,
+            None,
+            0,
+            &default_reasoning_keys(),
+            false,
+        ))
     };
     if let Some(scanned) = scan::chunk(
         text,

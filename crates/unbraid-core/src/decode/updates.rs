@@ -54,6 +54,7 @@ impl Decoder {
         if !self.accepts_chunk(&chunk, frame.event) {
             return false;
         }
+        self.is_text_stream |= chunk.is_text();
         // Before a template is made of it, which would keep the name for as long as the stream lasts.
         drop_long_names(&mut chunk);
         // Before unchanged fields are dropped: a template compares all fields with those of later chunks.
@@ -129,6 +130,7 @@ impl Decoder {
     /// Emits the updates of a chunk.
     pub(super) fn emit_chunk<'a>(&mut self, mut chunk: Chunk<'a>, emitter: &mut Emitter<'a, '_>) {
         drop_long_names(&mut chunk);
+        self.is_text_stream |= chunk.is_text();
         chunk.assign_indices(emitter.event_index, &mut self.lacks_index);
         emitter.warnings.append(&mut chunk.warnings);
         let has_no_choice = chunk.elements.is_empty();

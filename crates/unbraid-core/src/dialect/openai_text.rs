@@ -28,6 +28,12 @@ pub(super) fn is_field_beside_text(key: &str, reasoning_keys: &[Arc<str>]) -> bo
     is_beside_text(key, || reasoning_keys.iter().any(|name| **name == *key))
 }
 
+/// Whether an entry has one of these fields, other than null.
+pub(super) fn has_field_beside(entry: &Node<'_>, reasoning_keys: &[Arc<str>]) -> bool {
+    let mut fields = entry.as_object().unwrap_or_default().iter();
+    fields.any(|(key, value)| !value.is_null() && is_field_beside_text(key, reasoning_keys))
+}
+
 /// Reads what an entry has beside its `text`.
 pub(super) fn fields_beside<'a>(
     entry: &Node<'a>,

@@ -190,6 +190,7 @@ impl Assembly<'_> {
             keep_index,
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
+            kind: kind_of(&self.view.meta().endpoint),
             is_always_shown: false,
         };
         let cuts = self.view.cuts(seq, event, payload);

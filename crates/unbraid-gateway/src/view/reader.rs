@@ -14,7 +14,7 @@ use unbraid_log::{Batch, End, Event, JournalReader, LogError, Record, Seq};
 
 use super::{
     Target,
-    chunk::{CallNumbers, Rewritten, Selection, SyntheticChunks},
+    chunk::{CallNumbers, Rewritten, Selection, SyntheticChunks, kind_of},
     frame::Frame,
     shared::{LastFrame, SharedFrame, StreamView},
     terminal::{self, Terminal},
@@ -288,6 +288,7 @@ impl ViewReader {
             keep_index,
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
+            kind: kind_of(&self.view.meta().endpoint),
             is_always_shown: false,
         };
         let cuts = self.view.cuts(seq, event, payload);

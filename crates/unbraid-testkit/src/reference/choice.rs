@@ -383,6 +383,33 @@ fn beside_text(element: &Value, keys: Option<&[String]>) -> Map<String, Value> {
         .collect()
 }
 
+/// Whether a chunk is one of a text completion.
+pub(super) fn is_text_chunk(chunk: &Value) -> bool {
+    let entries = chunk["choices"].as_array();
+    let has_text = |entry: &Value| entry.get("text").is_some() && is_without_delta(entry);
+    chunk["object"] == "text_completion" || entries.into_iter().flatten().any(has_text)
+}
+
+/// A chunk of a text completion, with the empty texts that the server has left out (C19).
+pub(super) fn with_texts(chunk: &Value, keys: Option<&[String]>) -> Value {
+    let mut chunk = chunk.clone();
+    let entries = chunk.get_mut("choices").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten() {
+        let is_left_out = entry.get("text").is_none()
+            && is_without_delta(entry)
+            && !entry.get("message").is_some_and(fault::is_present)
+            && !beside_text(entry, keys).is_empty();
+        if let Some(entry) = entry.as_object_mut().filter(|_| is_left_out) {
+            entry.insert("text".to_owned(), "".into());
+        }
+    }
+    chunk
+}
+
+fn is_without_delta(entry: &Value) -> bool {
+    entry["delta"].as_object().is_none_or(Map::is_empty)
+}
+
 /// Whether a delta has a field that belongs to the message and has no text (C20).
 fn has_unknown_field(delta: &Value) -> bool {
     let known = ["role", "content", "refusal", "tool_calls", "function_call"];

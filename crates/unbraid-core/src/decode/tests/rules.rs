@@ -408,3 +408,35 @@ fn foreign_json_has_the_same_format_on_every_path() {
         assert_eq!(by_every_path(&[chunk]).len(), 1);
     }
 }
+
+#[test]
+fn c19_an_entry_without_text_has_fields_beside_it_only_in_a_text_completion() {
+    let reasoning = |chunks: &[&str]| -> Vec<Option<String>> {
+        let updates = by_every_path(chunks).into_iter();
+        updates
+            .filter(|update| update.choice.is_some())
+            .map(|update| update.reasoning.map(|text| text.text.to_string()))
+            .collect()
+    };
+    let thought = r#"{"choices":[{"index":0,"reasoning":"a"}]}"#;
+    let read = Some("a".to_owned());
+    let own = r#"{"choices":[{"index":0,"reasoning":"a"}],"object":"text_completion"}"#;
+    assert_eq!(reasoning(&[own]), [read.clone()]);
+    let text = r#"{"choices":[{"index":0,"text":""}]}"#;
+    assert_eq!(
+        reasoning(&[text, text, thought]),
+        [None, None, read.clone()]
+    );
+    let both = r#"{"choices":[{"index":0,"reasoning":"a"},{"index":1,"text":""}]}"#;
+    assert_eq!(reasoning(&[both]), [read, None]);
+    // In a chat it is an unknown field.
+    let chat = r#"{"choices":[{"index":0,"delta":{},"text":null}]}"#;
+    let delta = r#"{"choices":[{"index":0,"delta":{"content":"b"},"text":"b"}]}"#;
+    assert_eq!(reasoning(&[delta, thought]), [None, None]);
+    assert_eq!(reasoning(&[chat, chat]), [None, None]);
+    let message = r#"{"object":"text_completion","choices":[{"index":0,"reasoning":"a","message":{"content":"b"}}]}"#;
+    let [update] = &*by_every_path(&[message]) else {
+        panic!("one update");
+    };
+    assert!(update.reasoning.is_none() && update.content.is_some());
+}

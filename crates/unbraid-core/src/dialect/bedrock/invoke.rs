@@ -12,7 +12,7 @@ use crate::{
     dialect::{
         Dialect,
         anthropic::Anthropic,
-        element, identify,
+        element, identify, is_text_chunk,
         object::Object,
         reader::{
             DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, raw,
@@ -158,8 +158,9 @@ impl Invoked {
             self.reasoning_keys = default_reasoning_keys().to_vec();
         }
         let mut chunk = Chunk::default();
+        let is_text = is_text_chunk(node);
         for entry in entries(node.get("choices")).iter().take(MAX_ENTRIES) {
-            let mut element = element(entry, 0, &self.reasoning_keys);
+            let mut element = element(entry, 0, &self.reasoning_keys, is_text);
             if let Some(element) = &mut element {
                 stop_reason(entry, &mut element.update);
             }

@@ -56,6 +56,7 @@ pub(in crate::view) fn snapshot(view: &StreamView, target: Target, upto: Seq) ->
     select(
         object_text(known.into_iter().chain(others).chain(rest)),
         target,
+        kind,
     )
 }
 
@@ -76,7 +77,7 @@ fn other_fields(demux: &Demux, target: Target) -> Vec<(String, String)> {
 }
 
 /// Cuts the snapshot as any other chunk, except that it is never left out.
-fn select(chunk: String, target: Target) -> Vec<u8> {
+fn select(chunk: String, target: Target, kind: CompletionKind) -> Vec<u8> {
     let Target::Choice {
         index,
         keep_index,
@@ -90,6 +91,7 @@ fn select(chunk: String, target: Target) -> Vec<u8> {
         keep_index,
         is_only_choice: false,
         part,
+        kind,
         is_always_shown: true,
     };
     let chunk = chunk.into_bytes();

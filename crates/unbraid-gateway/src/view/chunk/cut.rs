@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use memchr::memchr2;
+use unbraid_core::CompletionKind;
 
 use super::{
     calls::CallNumbers,
@@ -32,6 +33,8 @@ pub(in crate::view) struct Selection {
     /// Whether the core assigned all entries to this choice, whatever their indices are.
     pub(in crate::view) is_only_choice: bool,
     pub(in crate::view) part: Option<Part>,
+    /// What the endpoint answers. A text completion may have other parts without a text beside them.
+    pub(in crate::view) kind: CompletionKind,
     /// Whether the chunk is shown even if it has nothing of the part.
     pub(in crate::view) is_always_shown: bool,
 }
@@ -150,7 +153,13 @@ fn cut<'a>(
                 write_index(entry, index, &mut edits);
             }
             if let Some(part) = selection.part {
-                is_shown |= part::keep(payload, &entry.span, part, calls, &mut edits);
+                is_shown |= part::keep(
+                    payload,
+                    &entry.span,
+                    (part, selection.kind),
+                    calls,
+                    &mut edits,
+                );
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Cuts an entry to one part of its message.
 
+use unbraid_core::CompletionKind;
+
 use super::{
     calls::CallNumbers,
     edit::Edits,
@@ -23,7 +25,7 @@ const REASONING: [&str; 7] = [
 pub(super) fn keep(
     text: &[u8],
     entry: &Span,
-    part: Part,
+    (part, kind): (Part, CompletionKind),
     calls: &mut CallNumbers,
     edits: &mut Edits,
 ) -> bool {
@@ -37,8 +39,11 @@ pub(super) fn keep(
         json::is_key(text, &member.key, "delta")
             && fields().is_some_and(|fields| !fields.members.is_empty())
     };
-    // A text completion has beside its text what a chat has in its delta.
-    let has_text = object.members.iter().any(is_text) && !object.members.iter().any(is_delta);
+    // A text completion has beside its text what a chat has in its delta. It may omit an empty text.
+    let has_message = || json::member(text, &object, "message").is_some_and(is_set);
+    let is_without_text = || kind == CompletionKind::Text && !has_message();
+    let has_text = (object.members.iter().any(is_text) || is_without_text())
+        && !object.members.iter().any(is_delta);
     let mut is_shown = json::member(text, &object, "finish_reason").is_some_and(is_set);
     for member in &object.members {
         let is = |name| json::is_key(text, &member.key, name);

@@ -209,6 +209,25 @@ fn a_snapshot_ends_with_the_half_of_a_character_that_has_arrived() {
 }
 
 #[test]
+fn c19_the_snapshot_of_a_text_completion_has_reasoning_beside_its_text() {
+    let mut script = Script::of(Meta::new("/v1/completions", 7));
+    script.chunk(
+        &[0],
+        r#"{"object":"text_completion","choices":[{"index":0,"reasoning":"R","finish_reason":null}]}"#,
+    );
+    for target in [choice(0), Target::Combined] {
+        let (snapshot, _) = script.read(target, crate::view::Start::Snapshot);
+        assert!(
+            snapshot.contains(r#""object":"text_completion""#),
+            "{snapshot}"
+        );
+        assert!(snapshot.contains(r#""text":"""#), "{snapshot}");
+        assert!(snapshot.contains(r#""reasoning":"R""#), "{snapshot}");
+        assert!(!snapshot.contains("delta"), "{snapshot}");
+    }
+}
+
+#[test]
 fn the_snapshot_of_a_part_that_has_not_begun_shows_no_other_part() {
     let mut script = Script::of(Meta::new("/v1/completions", 7));
     script.chunk(

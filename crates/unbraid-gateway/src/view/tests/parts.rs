@@ -163,3 +163,27 @@ fn a_text_completion_has_its_other_parts_beside_its_text() {
         &[r#""text":"","reasoning":null,"finish_reason":"stop"}]}"#],
     );
 }
+
+#[test]
+fn c19_a_text_completion_may_have_its_other_parts_without_a_text() {
+    let chunks = [
+        r#"{"choices":[{"index":0,"reasoning":"r","finish_reason":null}]}"#,
+        r#"{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}"#,
+    ];
+    let mut script = Script::of(Meta::new("/v1/completions", 7));
+    for chunk in chunks {
+        script.chunk(&[0], chunk);
+    }
+    let shows = |kind, expected: &[&str]| {
+        let (text, _) = script.read(part(0, kind), Start::Beginning);
+        let shown: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .filter(|chunk| chunk.starts_with(r#"{"choices""#))
+            .collect();
+        assert_eq!(shown, expected, "{text}");
+    };
+    shows(Part::Content, &[chunks[1]]);
+    let without_text = chunks[1].replace(r#""a""#, r#""""#);
+    shows(Part::Reasoning, &[chunks[0], &without_text]);
+}
