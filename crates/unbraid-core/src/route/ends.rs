@@ -200,6 +200,15 @@ impl Router {
             let last = self.next_event.previous();
             self.warn(Warning::new("U15", last, message), position, sink);
         }
+        if self
+            .usage
+            .as_ref()
+            .is_some_and(|usage| usage.has_odd_counts())
+        {
+            let message = "a count in the usage is not a whole number, and was kept as it is";
+            let last = self.next_event.previous();
+            self.warn(Warning::new("U9", last, message), position, sink);
+        }
         match usage {
             LastUsage::Absent => {}
             LastUsage::Read(usage) => self.emit(Event::Usage(usage), position, sink),

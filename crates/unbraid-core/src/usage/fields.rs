@@ -98,11 +98,14 @@ pub(super) fn merge(target: &mut Fields, fields: &Fields) {
         }
         match value {
             Value::Null => {}
-            _ if key.ends_with("_tokens") => {
-                if let Some(count) = count(value) {
-                    target.insert(key.clone(), count.into());
+            _ if key.ends_with("_tokens") => match count(value) {
+                Some(count) => drop(target.insert(key.clone(), count.into())),
+                // It replaces no count.
+                None if is_odd_count(value) && number(target, key).is_none() => {
+                    target.insert(key.clone(), value.clone());
                 }
-            }
+                None => {}
+            },
             Value::Object(details) => match target.get_mut(key) {
                 Some(Value::Object(known)) => merge(known, details),
                 Some(known) => *known = value.clone(),
@@ -134,11 +137,13 @@ pub(super) fn into_merged(mut fields: Fields) -> Fields {
     }
     fields.retain(|key, value| match value {
         Value::Null => false,
-        _ if key.ends_with("_tokens") => {
-            let count = count(value);
-            *value = count.into();
-            count.is_some()
-        }
+        _ if key.ends_with("_tokens") => match count(value) {
+            Some(count) => {
+                *value = count.into();
+                true
+            }
+            None => is_odd_count(value),
+        },
         Value::Object(details) => {
             *details = into_merged(std::mem::take(details));
             true
@@ -160,7 +165,9 @@ pub(super) fn shared_merged(fields: &Arc<Fields>) -> Arc<Fields> {
 fn is_merged(fields: &Fields) -> bool {
     let is_kept = |(key, value): (&String, &Value)| match value {
         Value::Null => false,
-        _ if key.ends_with("_tokens") => value.is_u64(),
+        _ if key.ends_with("_tokens") => {
+            value.is_u64() || (count(value).is_none() && is_odd_count(value))
+        }
         Value::Object(details) => is_merged(details),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => true,
     };
@@ -184,6 +191,44 @@ fn count(value: &Value) -> Option<u64> {
         }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
+}
+
+/// Whether a value in place of a [`count`] is kept as the server wrote it (U9): a fraction, a number beyond `u64`, or anything else
+/// that says something. A negative number is dropped.
+fn is_odd_count(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) => true,
+        Value::Number(number) => number.as_f64().is_none_or(|number| number >= 0.0),
+        Value::String(text) => {
+            let text = text.trim();
+            !text.is_empty() && text.parse().map_or(true, |number: f64| number >= 0.0)
+        }
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+    }
+}
+
+/// Whether usage has a value in place of a count that is none (U9).
+pub(super) fn has_odd_counts(fields: &Fields) -> bool {
+    fields.iter().any(|(key, value)| match value {
+        _ if is_count_name(key) => count(value).is_none() && is_odd_count(value),
+        Value::Object(details) => has_odd_counts(details),
+        _ => false,
+    })
+}
+
+/// Whether a field has a number of tokens, whichever provider sent it.
+fn is_count_name(key: &str) -> bool {
+    [
+        "_tokens",
+        "Tokens",
+        "okenCount",
+        "token_count",
+        "eval_count",
+    ]
+    .iter()
+    .any(|ending| key.ends_with(ending))
 }
 
 pub(super) fn number(fields: &Fields, key: &str) -> Option<u64> {

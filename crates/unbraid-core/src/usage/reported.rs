@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Estimated, Exact, Usage, UsageSource,
     by_finish::{ByFinish, ChoiceFields, merge_choice},
-    fields::{Fields, max_completion, merge, number, parse},
+    fields::{Fields, has_odd_counts, max_completion, merge, number, parse},
     names::Counts,
     reports::Reports,
     search::completion_tokens,
@@ -27,6 +27,8 @@ pub(crate) struct Reported {
     /// The same in the chunk of the finish itself (llama.cpp text completions, and mistral.rs).
     at_finish: ByFinish,
     done: bool,
+    /// Whether a count was none (U9).
+    has_odd_counts: bool,
     /// The text of the merged numbers of the choices.
     exact_of_choices: Exact,
 }
@@ -96,6 +98,7 @@ impl Reported {
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
             return false;
         };
+        self.has_odd_counts |= has_odd_counts(&fields);
         let fields = Arc::new(fields);
         self.note(raw, source, Some(&fields));
         self.envelope.add(raw, form, fields);
@@ -133,6 +136,7 @@ impl Reported {
             return;
         }
         if let Some(fields) = parse(raw) {
+            self.has_odd_counts |= has_odd_counts(&fields);
             merge_choice(&mut self.choices, choice, &Arc::new(fields));
             self.exact_of_choices.note(raw);
         }
@@ -141,6 +145,11 @@ impl Reported {
     /// Whether nothing was reported.
     pub(crate) fn is_empty(&self) -> bool {
         self.envelope.is_empty() && self.choices.is_empty()
+    }
+
+    /// Whether a value in place of a count was none, and was kept as it is (U9). Usage that stays unread has none.
+    pub(crate) fn has_odd_counts(&self) -> bool {
+        self.has_odd_counts
     }
 
     /// Notes that the stream is done, so that its reports cover all choices.

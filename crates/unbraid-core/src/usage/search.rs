@@ -2,9 +2,10 @@
 
 /// The completion tokens of a usage object whose form leaves no doubt about them; `None` does not mean that there are none.
 ///
-/// No other field can then make the object invalid, or the number of its completion tokens smaller.
+/// No other field can then make the object invalid, or the number of its completion tokens smaller. No other count is one that is
+/// warned about (U9).
 pub(super) fn completion_tokens(raw: &str) -> Option<u64> {
-    const NAME: &[u8] = b"\"completion_tokens\":";
+    const NAME: &[u8] = b"\"completion_tokens\"";
     /// More objects and lists than that may be nested too deep.
     const MAX_CONTAINERS: usize = 32;
     let raw = raw.as_bytes();
@@ -14,22 +15,40 @@ pub(super) fn completion_tokens(raw: &str) -> Option<u64> {
     {
         return None;
     }
-    let mut places = memchr::memchr_iter(b'c', raw).filter_map(|at| {
-        let (before, rest) = raw.split_at_checked(at.checked_sub(1)?)?;
-        Some((before, rest.strip_prefix(NAME)?))
-    });
-    let (before, after) = places.next()?;
-    // The one brace is that of the object itself. Of equal keys the last one counts.
-    let is_outermost = before.starts_with(b"{") && memchr::memchr_iter(b'{', before).count() == 1;
-    if !is_outermost || places.next().is_some() {
-        return None;
+    let mut found = None;
+    for at in memchr::memchr_iter(b':', raw) {
+        let (before, after) = raw.split_at_checked(at)?;
+        // The names of all counts, and few others.
+        if before.ends_with(b"okens\"") || before.ends_with(b"ount\"") {
+            let count = count(after.get(1..)?)?;
+            if let Some(before) = before.strip_suffix(NAME) {
+                // The one brace is that of the object itself. Of equal keys the last one counts.
+                let is_outermost =
+                    before.starts_with(b"{") && memchr::memchr_iter(b'{', before).count() == 1;
+                if !is_outermost || found.replace(count?).is_some() {
+                    return None;
+                }
+            }
+        } else if before.last().is_some_and(u8::is_ascii_whitespace) {
+            return None; // it may end a name
+        }
     }
-    let after = after.trim_ascii_start();
-    let digits = after.iter().take_while(|byte| byte.is_ascii_digit());
-    let (number, rest) = after.split_at_checked(digits.count())?;
-    let is_integer = matches!(rest.trim_ascii_start(), [b',' | b'}', ..]);
+    found
+}
+
+/// The count at the start of a text, or null; `None` for anything else, which has to be read.
+fn count(text: &[u8]) -> Option<Option<u64>> {
+    /// A number with more digits may be larger than a `u64`.
+    const MAX_DIGITS: usize = 19;
+    let text = text.trim_ascii_start();
+    if text.starts_with(b"null") {
+        return Some(None);
+    }
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, rest) = text.split_at_checked(digits)?;
+    let is_integer = digits <= MAX_DIGITS && matches!(rest.trim_ascii_start(), [b',' | b'}', ..]);
     let number = str::from_utf8(number).ok().filter(|_| is_integer)?;
-    number.parse().ok()
+    number.parse().ok().map(Some)
 }
 
 #[cfg(test)]
@@ -65,6 +84,20 @@ mod tests {
                 None,
             ),
             (r#"{"completion_tokens":7,"$a":8}"#, None),
+            (
+                r#"{"completion_tokens":7,"cost":0.5,"prompt_tokens":null}"#,
+                Some(7),
+            ),
+            (r#"{"completion_tokens":7,"prompt_tokens":2.5}"#, None),
+            (
+                r#"{"prompt_tokens":20000000000000000000,"completion_tokens":7}"#,
+                None,
+            ),
+            (
+                r#"{"completion_tokens":7,"a":{"cached_tokens":"2.5"}}"#,
+                None,
+            ),
+            (r#"{"completion_tokens":7,"a_tokens" :2.5}"#, None),
             (r#"[{"completion_tokens":7}]"#, None),
             ("{}", None),
             ("", None),

@@ -89,6 +89,78 @@ fn warned(demux: &Demux) -> bool {
     demux.warnings().iter().any(|warning| warning.code == "U15")
 }
 
+#[test]
+fn u09_a_value_in_place_of_a_count_is_kept_and_warned_of() {
+    let check = |reports: &[&str], raw: &str, is_odd: bool| {
+        let chunks: String = reports
+            .iter()
+            .map(|usage| format!("data: {{\"choices\":[],\"usage\":{usage}}}\n\n"))
+            .collect();
+        let demux = read(&(words(1) + &chunks + DONE), Config::default());
+        assert_eq!(
+            demux.usage().raw_json().as_deref(),
+            Some(raw),
+            "{reports:?}"
+        );
+        let codes: Vec<&str> = demux
+            .warnings()
+            .iter()
+            .map(|warning| &*warning.code)
+            .collect();
+        let expected: &[&str] = if is_odd { &["U9"] } else { &[] };
+        assert_eq!(codes, expected, "{reports:?}");
+        demux.usage()
+    };
+    // Read when someone asks for it, unless one of these is in it.
+    for odd in [
+        "2.50",
+        "18446744073709551616",
+        "1e30",
+        "\"2.5\"",
+        "true",
+        "[1]",
+        "{\"a\":1}",
+    ] {
+        let report = format!("{{\"completion_tokens\":7,\"prompt_tokens\":{odd},\"cost\":0.5}}");
+        let usage = check(&[&report], &report, true);
+        assert_eq!(
+            (usage.prompt_tokens, usage.completion_tokens),
+            (None, Some(7))
+        );
+    }
+    for other in ["5", "5.0", "\"5\"", "5e0", "18446744073709551615"] {
+        let number = if other.len() < 20 { "5" } else { other };
+        let report = |number| format!("{{\"completion_tokens\":7,\"prompt_tokens\":{number}}}");
+        check(&[&report(other)], &report(number), false);
+    }
+    for none in [
+        "-1", "-2.5", "\"-2.5\"", "\"\"", "null", "{}", "[]", "false",
+    ] {
+        let report = format!("{{\"prompt_tokens\":{none},\"completion_tokens\":7}}");
+        check(&[&report], r#"{"completion_tokens":7}"#, false);
+    }
+    let count = r#"{"completion_tokens":7}"#;
+    let odd = r#"{"completion_tokens":7.5}"#;
+    check(&[count, odd], count, true);
+    check(&[odd, count], count, true);
+    check(&[r#"{"completion_tokens":6.5}"#, odd], odd, true);
+    // Names of other providers.
+    check(
+        &[r#"{"promptTokenCount":2.5}"#],
+        r#"{"promptTokenCount":2.5}"#,
+        true,
+    );
+    check(&[r#"{"eval_count":2.5}"#], r#"{"eval_count":2.5}"#, true);
+    // The usage of one choice.
+    let choice = r#"data: {"choices":[{"index":0,"delta":{},"usage":{"prompt_tokens":2.5}}]}"#;
+    let demux = read(&(words(1) + choice + "\n\n" + DONE), Config::default());
+    assert_eq!(
+        demux.usage().raw_json().as_deref(),
+        Some(r#"{"prompt_tokens":2.5}"#)
+    );
+    assert!(demux.warnings().iter().any(|warning| warning.code == "U9"));
+}
+
 const DONE: &str = "data: [DONE]\n\n";
 
 #[test]

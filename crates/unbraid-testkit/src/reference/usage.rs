@@ -209,12 +209,28 @@ fn merge(target: &mut Fields, source: &Fields) {
             _ if key.ends_with("_tokens") => {
                 if let Some(count) = count(value) {
                     target.insert(key.clone(), count.into());
+                } else if number(target, key).is_none() && !is_dropped(value) {
+                    target.insert(key.clone(), value.clone());
                 }
             }
             _ => {
                 target.insert(key.clone(), value.clone());
             }
         }
+    }
+}
+
+/// Whether a value in place of a count says nothing, or is negative.
+fn is_dropped(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is_set) => !is_set,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number < 0.0),
+        Value::String(text) => {
+            text.trim().is_empty() || text.trim().parse().is_ok_and(|number: f64| number < 0.0)
+        }
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
     }
 }
 
@@ -226,7 +242,7 @@ fn count(value: &Value) -> Option<u64> {
     };
     let integer = number
         .as_f64()
-        .filter(|float| *float >= 0.0 && float.fract() == 0.0);
+        .filter(|float| (0.0..9e15).contains(float) && float.fract() == 0.0);
     number
         .as_u64()
         .or_else(|| integer.map(|float| float as u64))
