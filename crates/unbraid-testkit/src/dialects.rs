@@ -81,26 +81,7 @@ impl Choice {
 
     /// Calls without arguments have an empty object of them, unless the answer was cut (D14).
     fn fill_calls(&mut self) {
-        let cut = [
-            "max_tokens",
-            "max_output_tokens",
-            "model_context_window_exceeded",
-            "refusal",
-            "content_filter",
-            "content_filtered",
-            "guardrail_intervened",
-            "error",
-            "timeout",
-            "length",
-        ];
-        let Some(reason) = self
-            .finish_reason
-            .as_ref()
-            .map(|reason| reason.to_lowercase())
-        else {
-            return;
-        };
-        if cut.contains(&reason.as_str()) {
+        if self.finish_reason.as_deref().is_none_or(is_cut) {
             return;
         }
         let calls = self.calls.iter_mut();
@@ -297,6 +278,23 @@ fn arguments(value: &Value) -> String {
         Value::Object(fields) if fields.is_empty() => String::new(),
         other => other.to_string(),
     }
+}
+
+/// Whether an answer with this finish reason was cut.
+fn is_cut(reason: &str) -> bool {
+    let reasons = [
+        "max_tokens",
+        "max_output_tokens",
+        "model_context_window_exceeded",
+        "refusal",
+        "content_filter",
+        "content_filtered",
+        "guardrail_intervened",
+        "error",
+        "timeout",
+        "length",
+    ];
+    reasons.contains(&reason.to_lowercase().as_str())
 }
 
 /// A finish reason.

@@ -1,13 +1,19 @@
 //! `/api/chat` and `/api/generate` of Ollama: one object a line, the last of which has `done: true`.
 
+use std::borrow::Cow;
+
 use super::{
     reader::{
-        DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, other_fields, raw,
-        reason_of, text, text_of_part,
+        DialectReader, Lane, Output, WireEvent, arguments_of, entries, fragment, is_cut,
+        other_fields, raw, reason_of, text, text_of_part,
     },
     time::unix_seconds,
 };
-use crate::{ToolCallUpdate, node::Node};
+use crate::{
+    ToolCallUpdate,
+    chunk::has_tokens,
+    node::{Node, Value},
+};
 
 /// The only choice of an answer.
 const CHOICE: u32 = 0;
@@ -36,8 +42,11 @@ impl DialectReader for Ollama {
             update.role = message.and_then(|message| text(message, "role"));
             update.created = text(node, "created_at").and_then(|time| unix_seconds(&time));
         }
+        let is_done = node.get("done").and_then(Node::as_bool) == Some(true);
+        let reason = reason_of(node.get("done_reason")).filter(|_| is_done);
+        let is_cut = reason.as_deref().is_some_and(is_cut);
         if let Some(message) = message {
-            self.message(message, "content", output);
+            self.message(message, "content", is_cut, output);
             const KNOWN: [&str; 6] = [
                 "role",
                 "content",
@@ -50,12 +59,12 @@ impl DialectReader for Ollama {
                 output.message_field(CHOICE, key, value);
             }
         }
-        self.message(node, "response", output);
+        self.message(node, "response", is_cut, output);
         self.fields(node, output);
         output.first().model = text(node, "model");
         let usage = usage(node);
-        if node.get("done").and_then(Node::as_bool) == Some(true) {
-            if let Some(reason) = reason_of(node.get("done_reason")) {
+        if is_done {
+            if let Some(reason) = reason {
                 output.finish_reason(CHOICE, reason);
             }
             output.stream().usage = usage.map(Into::into);
@@ -66,8 +75,15 @@ impl DialectReader for Ollama {
 }
 
 impl Ollama {
-    /// Reads a message, or a line of `/api/generate`, which has the same fields.
-    fn message<'a>(&mut self, node: &Node<'a>, content: &str, output: &mut Output<'a>) {
+    /// Reads a message, or a line of `/api/generate`, which has the same fields. `is_cut` if the line has a reason for which
+    /// the arguments of its calls may be missing.
+    fn message<'a>(
+        &mut self,
+        node: &Node<'a>,
+        content: &str,
+        is_cut: bool,
+        output: &mut Output<'a>,
+    ) {
         output.text(CHOICE, Lane::Reasoning, fragment(node, "thinking"));
         output.text(CHOICE, Lane::Content, fragment(node, content));
         for part in entries(node.get(content)) {
@@ -79,11 +95,11 @@ impl Ollama {
             }
         }
         for call in entries(node.get("tool_calls")) {
-            self.call(call, output);
+            self.call(call, is_cut, output);
         }
     }
 
-    fn call<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+    fn call<'a>(&mut self, node: &Node<'a>, is_cut: bool, output: &mut Output<'a>) {
         let ordinal = self.calls;
         self.calls += 1;
         let function = node.get("function").unwrap_or(node);
@@ -92,14 +108,15 @@ impl Ollama {
             function,
             &["name", "arguments", "id", "type"],
         ));
-        let arguments = arguments_of(function.get("arguments"));
+        // Each call is whole, unless the answer was cut in it (D14).
+        let if_missing = (!is_cut).then(|| "{}".into());
         output.call(
             CHOICE,
             ToolCallUpdate {
                 wire_index: Some(ordinal),
                 id: text(node, "id"),
                 name: fragment(function, "name"),
-                arguments: Some(arguments.unwrap_or_else(|| "{}".into())),
+                arguments: arguments_of(function.get("arguments")).or(if_missing),
                 without_id: true,
                 extra,
                 ..ToolCallUpdate::default()
@@ -112,11 +129,8 @@ impl Ollama {
         for (key, value) in node.as_object().unwrap_or_default() {
             match &**key {
                 "logprobs" => {
-                    // A list of tokens, which chat completions have under `content`.
-                    if value.as_array().is_some_and(|tokens| !tokens.is_empty()) {
-                        let tokens = raw(value);
-                        output.choice(CHOICE).logprobs =
-                            Some(format!("{{\"content\":{tokens}}}").into());
+                    if let Some(logprobs) = logprobs(value) {
+                        output.choice(CHOICE).logprobs = Some(logprobs);
                     }
                 }
                 "model" | "created_at" | "message" | "response" | "thinking" | "tool_calls"
@@ -129,6 +143,18 @@ impl Ollama {
                 }
             }
         }
+    }
+}
+
+/// A list of tokens, which chat completions have under `content`, or one token in place of it.
+fn logprobs<'a>(node: &Node<'a>) -> Option<Cow<'a, str>> {
+    let tokens = raw(node);
+    match &node.value {
+        // As in chat completions.
+        Value::Object(_) if has_tokens(&tokens) => Some(tokens),
+        Value::Object(_) if node.is_set() => Some(format!("{{\"content\":[{tokens}]}}").into()),
+        Value::Array(list) if !list.is_empty() => Some(format!("{{\"content\":{tokens}}}").into()),
+        _ => None,
     }
 }
 

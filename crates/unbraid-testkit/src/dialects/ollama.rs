@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Call, Choice, Stream, arguments, entries, is_error, reason, text};
+use super::{Answer, Call, Choice, Stream, arguments, entries, is_cut, is_error, reason, text};
 
 pub(super) fn read(stream: &Stream) -> Answer {
     let mut answer = Answer::default();
@@ -26,14 +26,15 @@ pub(super) fn read(stream: &Stream) -> Answer {
         {
             let function = &entry["function"];
             let whole = arguments(&function["arguments"]);
+            let reason = reason(&value["done_reason"]).filter(|_| value["done"] == true);
             choice.calls.push(Call {
                 id: entry["id"].as_str().map(str::to_owned),
                 name: text(function, "name").to_owned(),
                 custom: false,
-                arguments: if whole.is_empty() {
-                    "{}".to_owned()
-                } else {
-                    whole
+                // Each call is whole, unless the answer was cut in it (D14).
+                arguments: match whole.is_empty() && !reason.is_some_and(|reason| is_cut(&reason)) {
+                    true => "{}".to_owned(),
+                    false => whole,
                 },
             });
         }
