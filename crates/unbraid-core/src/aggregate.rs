@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    CallKind, CompletionKind, Message, Metadata, ToolCall, Transcript, Usage,
+    CallKind, CompletionKind, Message, Metadata, ReasoningSource, ToolCall, Transcript, Usage,
     chunk::LOGPROB_LISTS,
     json_text::{Fields, Json, ObjectWriter},
     limits::MAX_FIELDS,
@@ -187,18 +187,19 @@ fn head(metadata: &Metadata) -> Fields<'_> {
 }
 
 fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
+    let fields = transcript.fields(Level::Choice);
     let mut choice = Json::fields(json!({ "index": transcript.index().0 }));
     match transcript.kind() {
         CompletionKind::Chat => choice.push(("message".into(), message_json(message))),
         CompletionKind::Text => {
             choice.push(("text".into(), Json::Value(message.content.as_str().into())));
-            choice.extend(beside_text(message));
+            choice.extend(beside_text(message, &fields));
         }
     }
     let reason = transcript.finish_reason().map(|reason| reason.as_str());
     choice.push(("finish_reason".into(), Json::Value(reason.into())));
     choice.push(("logprobs".into(), logprobs(transcript)));
-    add_unknown_fields(&mut choice, transcript.fields(Level::Choice).iter());
+    add_unknown_fields(&mut choice, fields.iter());
     if transcript.kind() == CompletionKind::Text {
         add_unknown_fields(&mut choice, message.extra.iter());
     }
@@ -206,30 +207,29 @@ fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
 }
 
 /// What a text completion has beside its text, as `ChunkEncoder` writes it: calls after a text, for example.
-fn beside_text(message: &Message) -> Fields<'static> {
-    const NAMES: [&str; 5] = [
-        "refusal",
-        "reasoning",
-        "tool_calls",
-        "function_call",
-        "audio",
-    ];
-    let Json::Object(mut fields) = message_json(message) else {
-        return Vec::new();
-    };
+fn beside_text(message: &Message, unknown: &[(Arc<str>, Arc<str>)]) -> Fields<'static> {
+    let reasoning = reasoning_name(message, unknown.iter().chain(&message.extra));
+    let names = ["refusal", reasoning, "tool_calls", "function_call", "audio"];
+    let mut fields = message_fields(message, reasoning);
     fields.retain(|(name, field)| {
-        NAMES.contains(&&**name) && !matches!(field, Json::Value(Value::Null))
+        names.contains(&&**name) && !matches!(field, Json::Value(Value::Null))
     });
     fields
 }
 
 /// The message contains the fields of the deltas, and the choice those beside the deltas (C20).
 pub(crate) fn message_json(message: &Message) -> Json<'static> {
+    let reasoning = reasoning_name(message, message.extra.iter());
+    Json::Object(message_fields(message, reasoning))
+}
+
+/// The fields of a message, with its reasoning under this name.
+fn message_fields(message: &Message, reasoning: &str) -> Fields<'static> {
     let mut object = Json::fields(json!({
         "role": message.role.as_deref(),
         "content": non_empty(&message.content),
         "refusal": non_empty(&message.refusal),
-        "reasoning": non_empty(&message.reasoning),
+        (reasoning): non_empty(&message.reasoning),
     }));
     object.push(("tool_calls".into(), tool_calls(&message.tool_calls)));
     let mut calls = message.tool_calls.iter();
@@ -240,18 +240,33 @@ pub(crate) fn message_json(message: &Message) -> Json<'static> {
         object.push(("audio".into(), Json::Value(audio.to_value())));
     }
     add_unknown_fields(&mut object, message.extra.iter());
-    Json::Object(object)
+    object
 }
 
-/// Adds the unknown fields whose names are not in use.
+/// The name of the reasoning. It is the server's own if one of the unknown fields is `reasoning`, because other names were configured
+/// (R5).
+fn reasoning_name<'m, 'f>(
+    message: &'m Message,
+    mut unknown: impl Iterator<Item = &'f (Arc<str>, Arc<str>)>,
+) -> &'m str {
+    const NAME: &str = "reasoning";
+    match &message.reasoning_source {
+        Some(ReasoningSource::Field(own)) if unknown.any(|(key, _)| &**key == NAME) => own,
+        _ => NAME,
+    }
+}
+
+/// Adds the unknown fields whose names are not in use. Null stands for a field that is absent.
 fn add_unknown_fields<'f>(
     object: &mut Fields<'_>,
     fields: impl Iterator<Item = &'f (Arc<str>, Arc<str>)>,
 ) {
     for (key, raw) in fields {
-        if !object.iter().any(|(name, _)| *name == **key) {
-            let raw = Json::Raw(Cow::Owned(raw.to_string()));
-            object.push((Cow::Owned(key.to_string()), raw));
+        let raw = || Json::Raw(Cow::Owned(raw.to_string()));
+        match object.iter_mut().find(|(name, _)| *name == **key) {
+            Some((_, value @ Json::Value(Value::Null))) => *value = raw(),
+            Some(_) => {}
+            None => object.push((Cow::Owned(key.to_string()), raw())),
         }
     }
 }

@@ -239,3 +239,26 @@ fn calls_after_the_text_of_a_text_completion_are_part_of_the_aggregate() {
     ];
     assert_eq!(keys, expected, "null is left out");
 }
+
+#[test]
+fn r05_an_unknown_field_has_its_name_beside_reasoning_of_another_name() {
+    let message = |delta: &str| {
+        let config = Config::default().with_reasoning_keys(["deliberation"]);
+        let mut demux = Demux::new(config);
+        demux.feed(format!("data: {{\"choices\":[{{\"index\":0,{delta}}}]}}\n\n").as_bytes());
+        demux.finish();
+        demux.aggregate()["choices"][0].clone()
+    };
+    let chat = message(r#""delta":{"reasoning":"R","content":"a"}"#);
+    assert_eq!(chat["message"]["reasoning"], "R");
+    let chat = message(r#""delta":{"deliberation":"D","content":"a"}"#);
+    assert_eq!(chat["message"]["reasoning"], "D");
+    let both = message(r#""delta":{"reasoning":{"a":1},"deliberation":"D"}"#);
+    assert_eq!(both["message"]["reasoning"], json!({ "a": 1 }));
+    assert_eq!(both["message"]["deliberation"], "D");
+    let text = message(r#""text":"a","deliberation":"D","reasoning":"R""#);
+    assert_eq!(
+        (&text["reasoning"], &text["deliberation"]),
+        (&json!("R"), &json!("D"))
+    );
+}
