@@ -47,6 +47,7 @@ impl Counts {
             "prompt_token_count",
             "generation_token_count",
             "inputTextTokenCount",
+            "totalOutputTextTokenCount",
         ]) {
             Self::invoked(fields)
         } else {
@@ -118,12 +119,13 @@ impl Counts {
         }
     }
 
-    /// Llama and Titan in the answer of `invoke` without streaming.
+    /// Llama and Titan in the chunks of `invoke`, and in its answer without streaming.
     fn invoked(fields: &Fields) -> Self {
         let either = |one, other| number(fields, one).or_else(|| number(fields, other));
         Self {
             prompt: either("prompt_token_count", "inputTextTokenCount"),
-            completion: either("generation_token_count", "tokenCount"),
+            completion: either("generation_token_count", "tokenCount")
+                .or_else(|| number(fields, "totalOutputTextTokenCount")),
             ..Self::default()
         }
     }
@@ -212,6 +214,13 @@ mod tests {
             r#"{"inputTokenCount":5,"outputTokenCount":7,"invocationLatency":9}"#,
             [Some(5), Some(7), None, None, None],
         );
+        for raw in [
+            r#"{"prompt_token_count":5,"generation_token_count":7}"#,
+            r#"{"inputTextTokenCount":5,"tokenCount":7}"#,
+            r#"{"totalOutputTextTokenCount":7,"inputTextTokenCount":5}"#,
+        ] {
+            check(raw, [Some(5), Some(7), None, None, None]);
+        }
         check(
             r#"{"billed_units":{"input_tokens":1,"output_tokens":7},"tokens":{"input_tokens":5,"output_tokens":7},"cached_tokens":2}"#,
             [Some(5), Some(7), None, Some(2), None],

@@ -184,30 +184,12 @@ impl Invoked {
         self.metrics(node, output);
     }
 
-    /// Reads a value that is not in a chunk, in which the counts of tokens stand between the other fields: the answer of a request
-    /// without streaming, or what a gateway has decoded. Only the first value may be a whole answer, which has its reason.
+    /// Reads a value that is not in a chunk: the answer of a request without streaming, or what a gateway has decoded. Only the
+    /// first value may be a whole answer, which has its reason.
     pub(super) fn decoded<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
         self.has_chunk = true;
         self.has_fields = true;
         self.model(node, output);
-        let mut usage = Object::default();
-        for key in [
-            "prompt_token_count",
-            "generation_token_count",
-            "inputTextTokenCount",
-        ] {
-            if let Some(count) = node.get(key).filter(|count| !count.is_null()) {
-                usage.set(key, raw(count));
-            }
-        }
-        if let [result] = entries(node.get("results"))
-            && let Some(count) = result.get("tokenCount")
-        {
-            usage.set("tokenCount", raw(count));
-        }
-        if !usage.is_empty() {
-            output.stream().usage = Some(usage.to_json().into());
-        }
     }
 
     /// Reads a chunk with the fields of one model family.
@@ -239,7 +221,10 @@ impl Invoked {
         let choice = output.choice_index();
         let choice = choice.or_else(|| self.open.first().copied());
         guardrail(node, choice, output);
-        self.metrics(node, output);
+        match node.get(METRICS) {
+            Some(_) => self.metrics(node, output),
+            None => counts(node, output),
+        }
     }
 
     /// The texts and reasons of a list of choices.
@@ -337,6 +322,29 @@ impl Invoked {
         if let Some(metrics) = node.get(METRICS).filter(|_| !self.has_usage) {
             output.stream().usage = Some(raw(metrics));
         }
+    }
+}
+
+/// The counts of tokens of Llama and Titan, which stand between the other fields. The metrics of the last chunk have them, too.
+fn counts(node: &Node<'_>, output: &mut Output<'_>) {
+    let mut usage = Object::default();
+    for key in [
+        "prompt_token_count",
+        "generation_token_count",
+        "inputTextTokenCount",
+        "totalOutputTextTokenCount",
+    ] {
+        if let Some(count) = node.get(key).filter(|count| !count.is_null()) {
+            usage.set(key, raw(count));
+        }
+    }
+    if let [result] = entries(node.get("results"))
+        && let Some(count) = result.get("tokenCount")
+    {
+        usage.set("tokenCount", raw(count));
+    }
+    if !usage.is_empty() {
+        output.stream().usage = Some(usage.to_json().into());
     }
 }
 

@@ -29,23 +29,6 @@ pub(super) fn read_decoded(values: &[WireValue]) -> Answer {
         .any(|choice| choice.finish_reason.is_some());
     let values = if is_whole { &values[..1] } else { values };
     let mut answer = models(values);
-    for WireValue { value, .. } in values {
-        for key in [
-            "prompt_token_count",
-            "generation_token_count",
-            "inputTextTokenCount",
-        ] {
-            if !value[key].is_null() {
-                merge(&mut answer.usage, &json!({ key: value[key] }));
-            }
-        }
-        if let [result] = &*entries(&value["results"]) {
-            merge(
-                &mut answer.usage,
-                &json!({ "tokenCount": result["tokenCount"] }),
-            );
-        }
-    }
     for choice in answer.choices.values_mut() {
         if is_whole && choice.finish_reason.is_none() {
             choice.end = "done_without_finish";
@@ -115,6 +98,29 @@ pub(super) fn models(chunks: &[WireValue]) -> Answer {
                 }
             }
         }
+        let metrics = &value["amazon-bedrock-invocationMetrics"];
+        if metrics.is_null() {
+            counts(value, &mut answer.usage);
+        } else if value["choices"].is_null() {
+            merge(&mut answer.usage, metrics);
+        }
     }
     answer
+}
+
+/// The counts of tokens that stand between the other fields.
+fn counts(value: &Value, usage: &mut Value) {
+    for key in [
+        "prompt_token_count",
+        "generation_token_count",
+        "inputTextTokenCount",
+        "totalOutputTextTokenCount",
+    ] {
+        if !value[key].is_null() {
+            merge(usage, &json!({ key: value[key] }));
+        }
+    }
+    if let [result] = &*entries(&value["results"]) {
+        merge(usage, &json!({ "tokenCount": result["tokenCount"] }));
+    }
 }

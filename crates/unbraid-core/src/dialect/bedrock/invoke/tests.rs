@@ -226,3 +226,31 @@ fn x08_the_body_of_an_error_of_amazon_is_one() {
     let closed = demux.closed().expect("the stream has ended");
     assert!(matches!(closed, Err(crate::StreamError::Server(_))));
 }
+
+#[test]
+fn b10_the_counts_in_chunks_are_usage_until_the_metrics_come() {
+    let usage = |chunks: &[Value]| {
+        let mut demux = Demux::new(Config::default());
+        for chunk in chunks {
+            let bytes = base64::Engine::encode(
+                &base64::engine::general_purpose::STANDARD,
+                chunk.to_string(),
+            );
+            demux.feed(format!("{}\n", json!({ "chunk": { "bytes": bytes } })).as_bytes());
+        }
+        demux.finish();
+        let usage = demux.usage();
+        (usage.prompt_tokens, usage.completion_tokens)
+    };
+    let llama = [
+        json!({ "generation": "A", "prompt_token_count": 3, "generation_token_count": 1, "stop_reason": null }),
+        json!({ "generation": "B", "prompt_token_count": null, "generation_token_count": 2, "stop_reason": null }),
+        json!({ "generation": "", "generation_token_count": 3, "stop_reason": "stop",
+            "amazon-bedrock-invocationMetrics": { "inputTokenCount": 4, "outputTokenCount": 5 } }),
+    ];
+    assert_eq!(usage(&llama[..2]), (Some(3), Some(2)));
+    assert_eq!(usage(&llama), (Some(4), Some(5)));
+    let titan = json!({ "outputText": "A", "index": 0, "totalOutputTextTokenCount": 10,
+        "completionReason": "LENGTH", "inputTextTokenCount": 5 });
+    assert_eq!(usage(&[titan]), (Some(5), Some(10)));
+}
