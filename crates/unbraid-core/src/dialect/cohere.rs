@@ -33,7 +33,8 @@ pub(crate) struct Cohere {
     open: Vec<(i64, Call)>,
     /// The plan, which a request sends back in place of the content (H04).
     plan: Object,
-    /// The halves of characters with which the plan and the thinking end so far. They have one lane, but are two texts.
+    /// The halves of characters with which the plan, the thinking and the text of the log probabilities end so far. The first two
+    /// have one lane, but are two texts.
     halves: Halves,
 }
 
@@ -41,6 +42,7 @@ pub(crate) struct Cohere {
 struct Halves {
     plan: Option<u16>,
     thinking: Option<u16>,
+    logprobs: Option<u16>,
 }
 
 impl DialectReader for Cohere {
@@ -212,16 +214,26 @@ impl Cohere {
             return output.text(CHOICE, Lane::Content, Some(content));
         }
         for content in entries(content) {
-            let has_text = content.get("text").is_some() || content.get("thinking").is_some();
-            reasoning(
-                &mut self.halves.thinking,
-                fragment(content, "thinking"),
-                output,
-            );
-            output.text(CHOICE, Lane::Content, text_of_part(content));
-            if !has_text && content.get("type").is_some() {
-                output.entry(CHOICE, CONTENT_PARTS, &raw(content));
+            self.content(content, output);
+        }
+    }
+
+    /// Reads a content, or a part of a list in place of its text (C11).
+    fn content<'a>(&mut self, content: &Node<'a>, output: &mut Output<'a>) {
+        let has_text = content.get("text").is_some() || content.get("thinking").is_some();
+        for part in parts(content.get("thinking")) {
+            reasoning(&mut self.halves.thinking, text_of_part(part), output);
+        }
+        match content.get("text").and_then(Node::as_array) {
+            Some(parts) => {
+                for part in parts {
+                    self.content(part, output);
+                }
             }
+            None => output.text(CHOICE, Lane::Content, text_of_part(content)),
+        }
+        if !has_text && content.get("type").is_some() {
+            output.entry(CHOICE, CONTENT_PARTS, &raw(content));
         }
     }
 
@@ -238,6 +250,9 @@ impl Cohere {
     fn report_plan(&mut self, output: &mut Output<'_>) {
         report_half(&mut self.halves.plan, output);
         report_half(&mut self.halves.thinking, output);
+        if self.halves.logprobs.take().is_some() {
+            output.choice(CHOICE).logprobs = Some("{\"text\":\"\u{FFFD}\"}".into());
+        }
         for (key, value) in std::mem::take(&mut self.plan).into_fields() {
             output.message_field(CHOICE, key, value);
         }
@@ -308,8 +323,21 @@ impl Cohere {
     }
 
     fn logprobs<'a>(&mut self, node: &Node<'a>, output: &mut Output<'a>) {
+        let half = &mut self.halves.logprobs;
         for logprobs in entries(node.get("logprobs")) {
-            output.choice(CHOICE).logprobs = Some(raw(logprobs));
+            let text = logprobs.get("text").and_then(Node::fragment);
+            let is_cut =
+                |text: &Fragment<'_>| half.is_some() || text.low.is_some() || text.high.is_some();
+            output.choice(CHOICE).logprobs = Some(match text.filter(is_cut) {
+                None => raw(logprobs),
+                Some(piece) => {
+                    let mut text = String::new();
+                    piece.append_to(&mut text, half);
+                    let mut object = Object::new(logprobs);
+                    object.set("text", serde_json::Value::from(text).to_string());
+                    object.to_json().into()
+                }
+            });
         }
     }
 
@@ -351,6 +379,12 @@ impl Cohere {
         update.error = reported(node).map(raw); // H06
         output.done();
     }
+}
+
+/// The parts of a list, or one part in place of it, which may be a text alone.
+fn parts<'n, 'a>(node: Option<&'n Node<'a>>) -> &'n [Node<'a>] {
+    let list = node.and_then(Node::as_array);
+    list.unwrap_or_else(|| node.map_or(&[], std::slice::from_ref))
 }
 
 /// Reports a piece of the plan or of the thinking. The half of a character at its end waits for the next piece of the same text.

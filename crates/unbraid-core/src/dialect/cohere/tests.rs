@@ -1,4 +1,4 @@
-//! The plan and the thinking, which share the lane of reasoning.
+//! The plan and the thinking, which share the lane of reasoning; contents in parts; halves of characters.
 
 use crate::{ChoiceIndex, Config, Demux};
 
@@ -46,5 +46,66 @@ fn c14_h04_h05_halves_of_the_plan_and_of_the_thinking_are_joined_separately() {
             (expected.to_owned(), warnings),
             "{pieces:?}"
         );
+    }
+}
+
+/// The choice after these values of `delta.message.content`.
+fn read_contents(contents: &[&str]) -> crate::Message {
+    let mut demux = Demux::new(Config::default());
+    demux.feed(b"data: {\"type\":\"message-start\",\"id\":\"m\",\"delta\":{}}\n\n");
+    for content in contents {
+        let event = format!(
+            r#"data: {{"type":"content-delta","index":0,"delta":{{"message":{{"content":{content}}}}}}}"#
+        );
+        demux.feed(format!("{event}\n\n").as_bytes());
+    }
+    demux.finish();
+    demux.choice(ChoiceIndex(0)).unwrap().message()
+}
+
+#[test]
+fn c11_a_text_may_be_a_list_of_parts() {
+    let message = read_contents(&[
+        r#"{"text":["He",{"type":"text","text":"l\ud83d"}]}"#,
+        r#"{"type":"text","text":[{"type":"text","text":"\ude00o"},{"type":"image_url","image_url":"x"}]}"#,
+        r#"{"thinking":["Hm",{"text":"."}]}"#,
+        r#"{"text":[{"thinking":"?"}]}"#,
+        r#"{"text":[]}"#,
+        r#"{"text":" end"}"#,
+    ]);
+    assert_eq!(message.content, "Hel😀o end");
+    assert_eq!(message.reasoning, "Hm.?");
+    let [(key, raw)] = &*message.extra else {
+        panic!("{:?}", message.extra);
+    };
+    assert_eq!(&**key, "content_parts");
+    assert_eq!(&**raw, r#"[{"type":"image_url","image_url":"x"}]"#);
+}
+
+#[test]
+fn c14_m06_halves_of_the_text_of_log_probabilities_are_joined() {
+    let joined = |texts: &[&str]| {
+        let mut demux = Demux::new(Config::default());
+        for text in texts {
+            let event = format!(
+                r#"data: {{"type":"content-delta","index":0,"delta":{{"message":{{"content":{{"text":"a"}}}}}},"logprobs":{{"token_ids":[1],"text":{text},"logprobs":[-0.5]}}}}"#
+            );
+            demux.feed(format!("{event}\n\n").as_bytes());
+        }
+        demux.feed(
+            b"data: {\"type\":\"message-end\",\"delta\":{\"finish_reason\":\"COMPLETE\"}}\n\n",
+        );
+        demux.finish();
+        demux.aggregate()["choices"][0]["logprobs"].clone()
+    };
+    let pieces = ["\"a\\ud83d\"", "\"\"", "\"\\ude00b\""];
+    let expected = serde_json::json!({ "token_ids": [1, 1, 1], "text": "a😀b", "logprobs": [-0.5, -0.5, -0.5] });
+    assert_eq!(joined(&pieces), expected);
+    for (pieces, text) in [
+        (&["\"a\\ud83d\"", "\"b\""][..], "a\u{FFFD}b"),
+        (&["\"a\\ud83d\"", "null"], "a\u{FFFD}"),
+        (&["\"\\ude00b\""], "\u{FFFD}b"),
+    ] {
+        assert_eq!(joined(pieces)["text"], text, "{pieces:?}");
     }
 }
