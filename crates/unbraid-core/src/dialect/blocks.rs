@@ -200,6 +200,16 @@ impl Blocks {
             })
     }
 
+    /// Reports the arguments that the starts of calls brought, but not those of the call with this index: they are complete once
+    /// anything else arrives, although the stop is missing (A07, A12).
+    pub(crate) fn flush_calls_beside(&mut self, index: i64, choice: u32, output: &mut Output<'_>) {
+        for open in self.open.iter_mut().filter(|open| open.index != index) {
+            if let Block::Call(call) = &mut open.block {
+                call.flush(choice, output);
+            }
+        }
+    }
+
     /// Whether a text of this length can be added to an object.
     pub(crate) fn has_room(&self, length: usize) -> bool {
         /// A field that the object does not have yet.

@@ -20,8 +20,8 @@ enum Field {
     Raw(String),
     /// A text that grows, and the first half of a character at its end.
     Text(String, Option<u16>),
-    /// JSON text in pieces, which becomes a value.
-    Json(String),
+    /// JSON text in pieces, which becomes a value, and the first half of a character at its end.
+    Json(String, Option<u16>),
     /// The entries of a list.
     List(Vec<String>),
 }
@@ -70,17 +70,17 @@ impl Object {
     }
 
     /// Appends to the JSON text of a value. The value of the start is a placeholder.
-    pub(crate) fn append_json(&mut self, key: &str, piece: &str) {
+    pub(crate) fn append_json(&mut self, key: &str, piece: &Fragment<'_>) {
         if piece.is_empty() {
             return; // A05: the first piece says nothing about a value that the start has
         }
         self.bytes += piece.len();
         if let Some(field) = self.field(key) {
-            match field {
-                Field::Json(json) => json.push_str(piece),
-                Field::Raw(_) | Field::Text(..) | Field::List(_) => {
-                    *field = Field::Json(piece.to_owned());
-                }
+            if !matches!(field, Field::Json(..)) {
+                *field = Field::Json(String::new(), None);
+            }
+            if let Field::Json(json, high) = field {
+                piece.append_to(json, high);
             }
         }
     }
@@ -92,7 +92,7 @@ impl Object {
         if let Some(field) = self.field(key) {
             match field {
                 Field::List(list) => list.push(raw),
-                Field::Raw(_) | Field::Text(..) | Field::Json(_) => {
+                Field::Raw(_) | Field::Text(..) | Field::Json(..) => {
                     *field = Field::List(vec![raw]);
                 }
             }
@@ -105,7 +105,7 @@ impl Object {
         field.is_some_and(|(_, field)| match field {
             Field::Raw(raw) => !matches!(raw.as_str(), "null" | "\"\""),
             Field::Text(text, high) => !text.is_empty() || high.is_some(),
-            Field::Json(json) => !json.is_empty(),
+            Field::Json(json, high) => !json.is_empty() || high.is_some(),
             Field::List(list) => !list.is_empty(),
         })
     }
@@ -145,7 +145,7 @@ impl Object {
 impl Field {
     fn bytes(&self) -> usize {
         match self {
-            Self::Raw(text) | Self::Text(text, _) | Self::Json(text) => text.len(),
+            Self::Raw(text) | Self::Text(text, _) | Self::Json(text, _) => text.len(),
             Self::List(list) => list.iter().map(String::len).sum(),
         }
     }
@@ -155,25 +155,29 @@ impl Field {
         match self {
             Self::Raw(raw) => serde_json::from_str(raw).unwrap_or_default(),
             Self::Text(text, _) => text.clone(),
-            Self::Json(_) | Self::List(_) => String::new(),
+            Self::Json(..) | Self::List(_) => String::new(),
         }
     }
 
     fn json(&self) -> Cow<'_, str> {
         match self {
             Self::Raw(raw) => Cow::Borrowed(raw),
-            Self::Text(text, high) => {
-                let lone = high.map(|_| char::REPLACEMENT_CHARACTER);
-                let text: String = text.chars().chain(lone).collect();
-                Cow::Owned(Value::from(text).to_string())
-            }
+            Self::Text(text, high) => Cow::Owned(Value::from(with_lone(text, *high)).to_string()),
             // Without any piece the value was empty, and cut JSON is kept as text.
-            Self::Json(json) if json.trim().is_empty() => Cow::Borrowed("{}"),
-            Self::Json(json) => match serde_json::from_str::<&serde_json::value::RawValue>(json) {
-                Ok(value) => crate::node::compact(value.get()),
-                Err(_) => Cow::Owned(Value::from(json.as_str()).to_string()),
-            },
+            Self::Json(json, None) if json.trim().is_empty() => Cow::Borrowed("{}"),
+            Self::Json(json, high) => {
+                match serde_json::from_str::<&serde_json::value::RawValue>(json) {
+                    Ok(value) if high.is_none() => crate::node::compact(value.get()),
+                    _ => Cow::Owned(Value::from(with_lone(json, *high)).to_string()),
+                }
+            }
             Self::List(list) => Cow::Owned(format!("[{}]", list.join(","))),
         }
     }
+}
+
+/// A text with what stands for the half of a character at its end.
+fn with_lone(text: &str, high: Option<u16>) -> String {
+    let lone = high.map(|_| char::REPLACEMENT_CHARACTER);
+    text.chars().chain(lone).collect()
 }

@@ -106,6 +106,7 @@ impl Anthropic {
             if is_empty(kind, delta) {
                 return;
             }
+            self.blocks.flush_calls_beside(index, CHOICE, output);
             let Some(block) = self.missing_block(index, kind, output) else {
                 return;
             };
@@ -144,8 +145,7 @@ impl Anthropic {
             Some(Block::Call(call)) => call.append(CHOICE, piece, output),
             // The arguments of a tool that the server runs (A13).
             Some(Block::Object { object, .. }) => {
-                let piece = piece.map(|piece| piece.text).unwrap_or_default();
-                object.append_json("input", &piece);
+                object.append_json("input", &piece.unwrap_or_default());
             }
             Some(Block::Text | Block::Dropped | Block::Entry { .. }) | None => {}
         }

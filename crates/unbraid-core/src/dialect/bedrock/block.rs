@@ -25,6 +25,7 @@ impl Bedrock {
         if tool.is_some_and(|tool| self.call_restart(index, tool, output)) {
             return;
         }
+        self.blocks.flush_calls_beside(index, CHOICE, output);
         self.stop(index, output);
         let start = payload.get("start").and_then(Node::as_object);
         let start = start.unwrap_or_default();
@@ -72,6 +73,7 @@ impl Bedrock {
     pub(super) fn block_delta<'a>(&mut self, payload: &Node<'a>, output: &mut Output<'a>) {
         self.ensure_started(output);
         let index = self.index(payload);
+        self.blocks.flush_calls_beside(index, CHOICE, output);
         let delta = payload.get("delta").and_then(Node::as_object);
         let delta = delta.unwrap_or_default();
         let is_known = delta
@@ -123,8 +125,7 @@ impl Bedrock {
         match self.blocks.get_mut(index) {
             Some(Block::Call(call)) => call.append(CHOICE, input, output),
             Some(Block::Object { object, .. }) => {
-                let input = input.map(|input| input.text).unwrap_or_default();
-                object.append_json("input", &input);
+                object.append_json("input", &input.unwrap_or_default());
             }
             Some(Block::Text | Block::Dropped | Block::Entry { .. }) | None => {}
         }

@@ -1,6 +1,6 @@
 //! Calls whose start has their arguments, and those of which the arguments are objects.
 
-use crate::{CallStatus, ChoiceIndex, Config, Demux};
+use crate::{CallStatus, ChoiceIndex, Config, Demux, Event};
 
 #[test]
 fn d14_a_fragment_of_arguments_that_is_an_object_is_its_text() {
@@ -176,4 +176,97 @@ fn d13_fragments_replace_the_complete_arguments_of_a_start() {
         assert_eq!(read(r#"{"b":2}"#), spaced, "{deltas:?} {whole:?}");
     }
     assert_eq!(read_call(r#"{"a":1}"#, &[], Some("{\"a\": 1}")), compact);
+}
+
+#[test]
+fn a12_b17_a_call_without_a_stop_has_the_arguments_of_its_start_before_the_next_block() {
+    let anthropic = |id: &str, at: u32| {
+        format!(
+            r#"{{"type":"content_block_start","index":{at},"content_block":{{"type":"tool_use","id":"{id}","name":"f","input":{{"a":"{id}"}}}}}}"#
+        )
+    };
+    let text = |at: u32| {
+        format!(
+            r#"{{"type":"content_block_delta","index":{at},"delta":{{"type":"text_delta","text":"x"}}}}"#
+        )
+    };
+    let bedrock = |id: &str, at: u32| {
+        format!(
+            r#"{{"contentBlockStart":{{"contentBlockIndex":{at},"start":{{"toolUse":{{"toolUseId":"{id}","name":"f","input":{{"a":"{id}"}}}}}}}}}}"#
+        )
+    };
+    let bedrock_text = |at: u32| {
+        format!(r#"{{"contentBlockDelta":{{"contentBlockIndex":{at},"delta":{{"text":"x"}}}}}}"#)
+    };
+    let bedrock_call = |id: &str, at: u32| {
+        format!(
+            r#"{{"contentBlockDelta":{{"contentBlockIndex":{at},"delta":{{"toolUse":{{"toolUseId":"{id}","name":"f","input":"{{}}"}}}}}}}}"#
+        )
+    };
+    let streams = [
+        [anthropic("t", 0), anthropic("u", 1)],
+        [anthropic("t", 0), text(1)],
+        [bedrock("t", 0), bedrock("u", 1)],
+        [bedrock("t", 0), bedrock_text(1)],
+        [bedrock("t", 0), bedrock_call("u", 1)],
+    ];
+    for events in streams {
+        let mut demux = Demux::new(Config::default());
+        for event in &events {
+            demux.feed(format!("{event}\n").as_bytes());
+        }
+        let choice = demux.choice(ChoiceIndex(0)).unwrap();
+        let events_of_call = (0..choice.event_count()).filter_map(|seq| {
+            Some(match choice.event(seq)?.event {
+                Event::ToolCallStart { call_index, .. } => format!("start {}", call_index.0),
+                Event::ToolCallArguments { call_index, text } => format!("{} {text}", call_index.0),
+                Event::Content(text) => text.to_owned(),
+                _ => return None,
+            })
+        });
+        let names: Vec<String> = events_of_call.take(2).collect();
+        assert_eq!(names, ["start 0", r#"0 {"a":"t"}"#], "{events:?}");
+    }
+}
+
+#[test]
+fn c14_a13_halves_in_the_input_of_a_server_tool_are_joined() {
+    const INPUT: [&str; 2] = [r#"{\"q\":\"a\ud83d"#, r#"\ude00\"}"#];
+    let anthropic = INPUT.map(|piece| {
+        format!(
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{piece}"}}}}"#
+        )
+    });
+    let bedrock = INPUT.map(|piece| {
+        format!(
+            r#"{{"contentBlockDelta":{{"contentBlockIndex":0,"delta":{{"toolUse":{{"input":"{piece}"}}}}}}}}"#
+        )
+    });
+    let streams = [
+        (
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+            anthropic,
+            r#"{"type":"content_block_stop","index":0}"#,
+        ),
+        (
+            r#"{"contentBlockStart":{"contentBlockIndex":0,"start":{"toolUse":{"toolUseId":"s","name":"nova_grounding","type":"server_tool_use"}}}}"#,
+            bedrock,
+            r#"{"contentBlockStop":{"contentBlockIndex":0}}"#,
+        ),
+    ];
+    for (start, deltas, stop) in streams {
+        // Cut in the character, the text is kept with what stands for the half.
+        for (count, input) in [(2, r#""input":{"q":"a😀"}"#), (1, "a\u{FFFD}\"")] {
+            let mut demux = Demux::new(Config::default());
+            demux.feed(format!("{start}\n").as_bytes());
+            for delta in deltas.iter().take(count) {
+                demux.feed(format!("{delta}\n").as_bytes());
+            }
+            demux.feed(format!("{stop}\n").as_bytes());
+            demux.finish();
+            let message = demux.choice(ChoiceIndex(0)).unwrap().message();
+            let (_, parts) = &message.extra[0];
+            assert!(parts.contains(input), "{parts}");
+        }
+    }
 }
