@@ -113,10 +113,21 @@ pub(super) fn merge(target: &mut Fields, fields: &Fields) {
                     target.insert(key.clone(), merged(details).into());
                 }
             },
+            // E24: as among the fields of the envelope, it stands for an absent one.
+            _ if is_empty(value) && target.contains_key(key) => {}
             _ => {
                 target.insert(key.clone(), value.clone());
             }
         }
+    }
+}
+
+/// Whether a value is a text or a list without content.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     }
 }
 

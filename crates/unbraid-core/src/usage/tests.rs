@@ -105,7 +105,7 @@ fn u09_a_value_in_place_of_a_count_is_kept_and_warned_of() {
         let codes: Vec<&str> = demux
             .warnings()
             .iter()
-            .map(|warning| &*warning.code)
+            .map(|warning| warning.code)
             .collect();
         let expected: &[&str] = if is_odd { &["U9"] } else { &[] };
         assert_eq!(codes, expected, "{reports:?}");
@@ -159,6 +159,16 @@ fn u09_a_value_in_place_of_a_count_is_kept_and_warned_of() {
         Some(r#"{"prompt_tokens":2.5}"#)
     );
     assert!(demux.warnings().iter().any(|warning| warning.code == "U9"));
+}
+
+#[test]
+fn e24_an_empty_text_or_list_in_the_usage_replaces_no_other_value() {
+    let report = |usage: &str| format!("data: {{\"choices\":[],\"usage\":{usage}}}\n\n");
+    let stream = report(r#"{"prompt_tokens":5,"service_tier":"standard","list":[1],"region":""}"#)
+        + &report(r#"{"prompt_tokens":6,"service_tier":"","list":[],"region":"eu"}"#);
+    let demux = read(&(words(1) + &stream + DONE), Config::default());
+    let expected = r#"{"prompt_tokens":6,"service_tier":"standard","list":[1],"region":"eu"}"#;
+    assert_eq!(demux.usage().raw_json().as_deref(), Some(expected));
 }
 
 const DONE: &str = "data: [DONE]\n\n";
