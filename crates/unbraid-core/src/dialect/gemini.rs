@@ -192,8 +192,17 @@ fn other_fields_of<'a>(node: &Node<'a>, body: &Node<'a>, output: &mut Output<'a>
 fn body<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Node<'a>> {
     const KEYS: [&str; 3] = ["candidates", "promptFeedback", "usageMetadata"];
     let is_body = |node: &&Node<'_>| KEYS.iter().any(|key| node.get(key).is_some());
+    // Typed gateways write null for the fields that are in the inner chunk.
+    let has_values = |node: &&Node<'_>| {
+        let mut fields = KEYS.iter().filter_map(|key| node.get(key));
+        fields.any(|field| !field.is_null())
+    };
     let wrapped = || node.get("response").filter(is_body);
-    Some(node).filter(is_body).or_else(wrapped)
+    let outer = Some(node);
+    outer
+        .filter(has_values)
+        .or_else(wrapped)
+        .or_else(|| outer.filter(is_body))
 }
 
 impl Candidate {
@@ -244,16 +253,15 @@ impl Candidate {
     }
 
     fn part<'a>(&mut self, part: &Node<'a>, output: &mut Output<'a>) {
-        let has_signature = part
-            .get("thoughtSignature")
-            .is_some_and(|node| !node.is_null());
+        // Typed gateways write an empty one into each part.
+        let has_signature = part.get("thoughtSignature").is_some_and(Node::is_set);
         let text_node = part.as_str().or_else(|| part.get("text")?.as_str());
         let has_text = text_node.is_some_and(|text| !text.is_empty());
         // An empty text stands for an absent one beside other content.
         let is_text = has_text || (text_node.is_some() && !has_content(part));
         // Content after a reason shows that the reason was not the end.
         self.continues |= self.reason.is_some() && (has_text || !is_text);
-        // An empty call ends one whose arguments are streamed. Beside a text it stands for an absent one.
+        // An empty call ends one whose arguments are streamed. Beside other content it stands for an absent one.
         let call = part.get("functionCall").filter(|call| !call.is_null());
         let is_thought = part.get("thought").and_then(Node::as_bool) == Some(true);
         let lane = if is_thought {
@@ -261,7 +269,8 @@ impl Candidate {
         } else {
             Lane::Content
         };
-        if let Some(call) = call.filter(|call| call.is_set() || !has_text) {
+        let is_beside = has_text || has_content(part);
+        if let Some(call) = call.filter(|call| call.is_set() || !is_beside) {
             // A part has one of them; some gateways write both.
             output.text(self.index, lane, text_of_part(part));
             return self.function_call(part, call, output);

@@ -22,7 +22,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
         let is_body = |value: &Value| {
             ["candidates", "promptFeedback", "usageMetadata"]
                 .iter()
-                .any(|key| value.get(key).is_some())
+                .any(|key| !value[*key].is_null())
         };
         let body = if is_body(value) {
             value
@@ -142,10 +142,11 @@ fn has_other_content(part: &Value) -> bool {
     content.next().is_some()
 }
 
-/// Whether a part is a call: an empty one beside a text is none.
+/// Whether a part is a call: an empty one beside other content is none.
 fn is_call(part: &Value) -> bool {
     let call = &part["functionCall"];
-    call.is_object() && (is_set(call) || text(part, "text").is_empty())
+    let is_alone = text(part, "text").is_empty() && !has_other_content(part);
+    call.is_object() && (is_set(call) || is_alone)
 }
 
 fn read_part(choice: &mut Choice, part: &Value) {
@@ -157,7 +158,7 @@ fn read_part(choice: &mut Choice, part: &Value) {
         };
         return lane.push_str(text(part, "text"));
     }
-    let signature = !part["thoughtSignature"].is_null();
+    let signature = is_set(&part["thoughtSignature"]);
     let data = [&part["inlineData"], &part["fileData"]]
         .into_iter()
         .find(|data| data.is_object());

@@ -111,11 +111,16 @@ impl<'t> TemplateMatch<'t> {
                 let (length, _) = string(rest)?;
                 is_start_of_alphabet(rest.get(..length)?).then_some(length)
             }
-            // The padding is never decoded, so it is not checked to be UTF-8. Only ASCII is accepted here.
-            _ => {
-                let (length, _) = string(rest).filter(|(_, escaped)| !escaped)?;
-                rest.get(..length)?.is_ascii().then_some(length)
-            }
+            Slot::Signature => unread(rest).filter(|length| *length > 0),
+            _ => unread(rest),
         }
     }
+}
+
+/// The length of the inside of a string that is not read: padding, or a signature. It is never decoded, so it is not checked to be
+/// UTF-8. Only ASCII is accepted here.
+#[inline(always)]
+fn unread(rest: &[u8]) -> Option<usize> {
+    let (length, _) = string(rest).filter(|(_, escaped)| !escaped)?;
+    rest.get(..length)?.is_ascii().then_some(length)
 }

@@ -261,6 +261,9 @@ impl<'a> ProviderEvent<'_, '_, 'a> {
         for node in unread {
             // Any other value has to be the same in each event.
             let unread = match &node.value {
+                Value::String(_) if entry.is_some() => {
+                    self.site(Slot::Signature, inside(node)?, false)
+                }
                 Value::String(_) => self.site(Slot::Padding, inside(node)?, false),
                 Value::Number(raw) if is_integer(raw) => self.site(Slot::Number, raw, true),
                 _ => None,

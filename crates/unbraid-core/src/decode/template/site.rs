@@ -14,6 +14,8 @@ pub(super) enum Slot {
     Text,
     /// The inside of the padding's quotes.
     Padding,
+    /// The inside of the quotes of a signature. Without any text it would mean something else.
+    Signature,
     /// The inside of the quotes of padding that is the start of an alphabet.
     Alphabet,
     /// The time of creation.
@@ -53,7 +55,7 @@ impl Slot {
     pub(super) fn is_always_hole(self) -> bool {
         matches!(
             self,
-            Self::Index | Self::Text | Self::Padding | Self::Alphabet
+            Self::Index | Self::Text | Self::Padding | Self::Signature | Self::Alphabet
         )
     }
 
@@ -114,6 +116,7 @@ impl Slot {
             Self::Index
             | Self::Text
             | Self::Padding
+            | Self::Signature
             | Self::Alphabet
             | Self::Logprobs
             | Self::Unused

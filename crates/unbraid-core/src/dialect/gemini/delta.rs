@@ -30,7 +30,7 @@ pub(super) fn continuation<'n, 'a>(body: &'n Node<'a>) -> Option<Continuation<'n
         return None;
     }
     let usage = body.get("usageMetadata");
-    let signature = part.get("thoughtSignature").filter(|node| !node.is_null());
+    let signature = part.get("thoughtSignature").filter(|node| node.is_set());
     let entry = signature.map(|_| Entry {
         list: "reasoning_details",
         node: part,
