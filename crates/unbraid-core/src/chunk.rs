@@ -23,15 +23,43 @@ pub(crate) const CONTENT_PARTS: &str = "content_parts";
 /// The `object` of a text completion and of its chunks.
 pub(crate) const TEXT_COMPLETION: &str = "text_completion";
 
-/// Usage as raw JSON. An empty object reports nothing, and hides no usage in another place (U5).
+/// Usage as raw JSON. An empty object reports nothing, nor does one with nothing but null, and neither hides usage in another
+/// place (U2, U5).
 pub(crate) fn usage_json<'a>(node: &Node<'a>) -> Option<Cow<'a, str>> {
-    node.object_json().filter(|_| node.is_set())
+    node.object_json().filter(|_| has_values(node))
 }
 
-/// Whether the raw JSON of an object has fields.
-pub(crate) fn has_fields(raw: &str) -> bool {
-    let inside = raw.strip_prefix('{').unwrap_or(raw);
-    !inside.trim_ascii_start().starts_with('}')
+/// Whether a value is anything but null, or an object without any such value.
+fn has_values(node: &Node<'_>) -> bool {
+    match node.as_object() {
+        Some(fields) => fields.iter().any(|(_, value)| has_values(value)),
+        None => !node.is_null(),
+    }
+}
+
+/// Whether the raw JSON of an object certainly has a number. It may be false for one that has one.
+pub(crate) fn has_number(raw: &str) -> bool {
+    let is_number = |value: &[u8]| matches!(value.trim_ascii_start(), [b'-' | b'0'..=b'9', ..]);
+    // Nearly always the first field is one.
+    let first = || {
+        let rest = raw
+            .strip_prefix('{')?
+            .trim_ascii_start()
+            .strip_prefix('"')?;
+        let (name, rest) = rest.split_once('"')?;
+        let value = rest.trim_ascii_start().strip_prefix(':')?;
+        Some(!name.contains('\\') && is_number(value.as_bytes()))
+    };
+    // Without an escape, a quote before a colon ends a key.
+    let any = || {
+        let bytes = raw.as_bytes();
+        let mut colons = memchr::memchr_iter(b':', bytes).filter_map(|at| {
+            let (before, after) = bytes.split_at_checked(at)?;
+            before.ends_with(b"\"").then(|| after.get(1..)).flatten()
+        });
+        !raw.contains('\\') && colons.any(is_number)
+    };
+    first() == Some(true) || any()
 }
 
 #[derive(Debug, Default)]

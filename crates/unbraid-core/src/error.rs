@@ -247,13 +247,13 @@ impl ServerError {
 
     /// A field of the body, or of the error object inside it.
     fn lookup(&self, name: &str) -> Option<&Value> {
+        // Typed servers write null for a field that is absent at one of the places.
         let inner = ["error", "base_resp"]
             .iter()
-            .find_map(|outer| self.body.get(outer)?.get(name));
-        self.body
-            .get(name)
-            .or(inner)
-            .filter(|value| !value.is_null())
+            .map(|outer| self.body.get(outer));
+        let places = std::iter::once(Some(&self.body)).chain(inner).flatten();
+        let mut fields = places.filter_map(|place| place.get(name));
+        fields.find(|value| !value.is_null())
     }
 }
 

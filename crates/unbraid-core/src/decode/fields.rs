@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::{
     CompletionKind, Fragment,
     chunk::{
-        Chunk, Element, Pairs, has_fields, is_padding, is_padding_of_p, some_reason, some_text,
+        Chunk, Element, Pairs, has_number, is_padding, is_padding_of_p, some_reason, some_text,
         usage_json,
     },
     dialect::openai_text,
@@ -135,11 +135,22 @@ fn keep_raw<'a>(
 pub(super) fn usage<'a>(
     value: &mut impl ValueReader<'a>,
 ) -> Result<Option<Cow<'a, str>>, Fallback> {
-    let usage = value.raw_object()?.filter(|raw| has_fields(raw));
+    let usage = usage_with_number(value)?;
     if usage.as_deref().is_some_and(may_overflow) {
         return Err(Fallback);
     }
     Ok(usage)
+}
+
+/// Reads an object that has a number. The lenient decoder finds out whether any other one reports something (U5).
+fn usage_with_number<'a>(
+    value: &mut impl ValueReader<'a>,
+) -> Result<Option<Cow<'a, str>>, Fallback> {
+    let usage = value.raw_object()?.filter(|raw| raw != "{}");
+    match &usage {
+        Some(raw) if !has_number(raw) => Err(Fallback),
+        _ => Ok(usage),
+    }
 }
 
 /// Finds usage inside of an unknown field, which may hold an error, too.
@@ -306,7 +317,7 @@ impl<'a> FieldVisitor<'a> for Element<'a> {
             }
             "finish_reason" => self.update.finish_reason = some_reason(value.text()?),
             "logprobs" => self.update.logprobs = value.logprobs()?.map(Cow::Borrowed),
-            "usage" => self.update.usage = value.raw_object()?.filter(|raw| has_fields(raw)),
+            "usage" => self.update.usage = usage_with_number(value)?,
             "message" => self.message = value.some_raw()?.or_else(|| self.message.take()),
             "error" => value.null_only()?,
             name if is_padding(name) => {

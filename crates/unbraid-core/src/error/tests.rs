@@ -127,3 +127,15 @@ fn a_long_error_is_kept_once() {
         "\"no JSON 1.50\""
     );
 }
+
+#[test]
+fn x03_null_around_an_error_hides_none_of_its_fields() {
+    for body in [
+        r#"{"code":null,"type":null,"message":null,"error":{"code":429,"type":"quota","message":"m"}}"#,
+        r#"{"error":{"code":null,"type":"quota","message":"m"},"base_resp":{"code":429}}"#,
+    ] {
+        let error = ServerError::new(body, 0);
+        assert_eq!(error.code().as_deref(), Some("429"), "{body}");
+        assert_eq!(error.kind(), Some("quota"), "{body}");
+    }
+}

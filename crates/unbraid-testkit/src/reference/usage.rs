@@ -39,17 +39,19 @@ impl Tally {
         brings: bool,
     ) {
         let mut brings = brings || !finishes.is_empty();
-        if let Some(usage) = chunk.get("usage").and_then(Value::as_object) {
+        let usage = chunk.get("usage").and_then(Value::as_object);
+        if let Some(usage) = usage.filter(|usage| has_values(usage)) {
             merge(&mut self.envelope, usage);
             self.record_place(elements.is_empty(), usage, &finishes);
-            brings |= !usage.is_empty();
+            brings = true;
         }
-        if let Some(usage) = chunk.pointer("/x_groq/usage").and_then(Value::as_object) {
+        let groq = chunk.pointer("/x_groq/usage").and_then(Value::as_object);
+        if let Some(usage) = groq.filter(|usage| has_values(usage)) {
             merge(&mut self.groq, usage);
         }
         for (index, element) in elements {
             let usage = element.get("usage").and_then(Value::as_object);
-            if let Some(usage) = usage.filter(|usage| !usage.is_empty()) {
+            if let Some(usage) = usage.filter(|usage| has_values(usage)) {
                 merge(self.choices.entry(*index).or_default(), usage);
             }
         }
@@ -66,16 +68,13 @@ impl Tally {
         if chunk
             .get("usage")
             .and_then(Value::as_object)
-            .is_some_and(|usage| !usage.is_empty())
+            .is_some_and(has_values)
         {
             (self.not_at_finish, self.elsewhere) = (true, true);
         }
     }
 
     fn record_place(&mut self, is_alone: bool, usage: &Fields, finishes: &[u32]) {
-        if usage.is_empty() {
-            return;
-        }
         match finishes.last() {
             Some(index) => merge(self.at_finish.entry(*index).or_default(), usage),
             None => self.not_at_finish = true,
@@ -128,6 +127,14 @@ impl Tally {
         }
         fields
     }
+}
+
+/// Whether a usage has a value other than null; an object without any is absent, too (U2, U5).
+fn has_values(usage: &Fields) -> bool {
+    usage.values().any(|value| match value {
+        Value::Object(details) => has_values(details),
+        value => !value.is_null(),
+    })
 }
 
 fn number(fields: &Fields, key: &str) -> Option<u64> {
@@ -213,6 +220,9 @@ fn merge(target: &mut Fields, source: &Fields) {
                     target.insert(key.clone(), value.clone());
                 }
             }
+            // E24
+            _ if (value == "" || value == &Value::Array(Vec::new()))
+                && target.contains_key(key) => {}
             _ => {
                 target.insert(key.clone(), value.clone());
             }

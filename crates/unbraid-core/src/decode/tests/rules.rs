@@ -421,7 +421,7 @@ fn c19_an_entry_without_text_has_fields_beside_it_only_in_a_text_completion() {
     let thought = r#"{"choices":[{"index":0,"reasoning":"a"}]}"#;
     let read = Some("a".to_owned());
     let own = r#"{"choices":[{"index":0,"reasoning":"a"}],"object":"text_completion"}"#;
-    assert_eq!(reasoning(&[own]), [read.clone()]);
+    assert_eq!(reasoning(&[own]).first(), Some(&read));
     let text = r#"{"choices":[{"index":0,"text":""}]}"#;
     assert_eq!(
         reasoning(&[text, text, thought]),
@@ -439,4 +439,32 @@ fn c19_an_entry_without_text_has_fields_beside_it_only_in_a_text_completion() {
         panic!("one update");
     };
     assert!(update.reasoning.is_none() && update.content.is_some());
+}
+
+#[test]
+fn u02_u05_usage_without_any_value_is_absent_and_hides_no_other() {
+    let none = r#"{"prompt_tokens":null,"5m_tokens": null,"prompt_tokens_details":{"cached_tokens":null}}"#;
+    for none in ["{}", "{ }", none, r#"{"a\":1":null}"#] {
+        let groq = format!(
+            r#"{{"choices":[],"usage":{none},"x_groq":{{"id":"r","usage":{{"prompt_tokens":3}}}}}}"#
+        );
+        let updates = by_every_path(&[&groq]);
+        assert_eq!(
+            updates[0].usage.as_deref(),
+            Some(r#"{"prompt_tokens":3}"#),
+            "{none}"
+        );
+        let choice = choice_of(&format!(r#""delta":{{"content":"a"}},"usage":{none}"#));
+        assert_eq!(by_every_path(&[&choice, &choice])[1].usage, None, "{none}");
+    }
+    for some in [
+        r#"{"a":0}"#,
+        r#"{"a" : 1}"#,
+        r#"{"a":"1"}"#,
+        r#"{"a":{"b":-1}}"#,
+        r#"{"a":[]}"#,
+    ] {
+        let chunk = format!(r#"{{"choices":[],"usage":{some}}}"#);
+        assert_eq!(by_every_path(&[&chunk])[0].usage.as_deref(), Some(some));
+    }
 }
