@@ -5,6 +5,7 @@ mod cancels;
 mod claims;
 mod erase;
 mod failures;
+mod foreign;
 mod orphans;
 
 use std::{sync::Arc, time::Duration};

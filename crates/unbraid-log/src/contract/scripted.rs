@@ -28,6 +28,8 @@ pub enum Fault {
     Down,
     /// It is refused because the log is full, and changes nothing.
     Full,
+    /// Another program has written something else in place of the stream.
+    Foreign,
     /// It gets no answer, and changes nothing.
     Hang,
     /// It is carried out, but gets no answer.

@@ -135,7 +135,7 @@ impl Running {
         let error = timeout(PATIENCE, failed).await.unwrap();
         assert!(matches!(
             error,
-            LogError::Unavailable { .. } | LogError::Full
+            LogError::Unavailable { .. } | LogError::Full | LogError::InvalidRecord { .. }
         ));
         assert!(!self.producer.is_degraded());
     }
@@ -173,7 +173,7 @@ async fn an_event_reaches_readers_after_its_append_is_acknowledged() {
 
 #[tokio::test(start_paused = true)]
 async fn a_log_that_fails_degrades_the_stream_and_gets_everything_later() {
-    for fault in [Fault::Down, Fault::Full, Fault::Hang] {
+    for fault in [Fault::Down, Fault::Full, Fault::Foreign, Fault::Hang] {
         let mut running = start().await;
         running.push_flushed(2).await;
         running.log.set(fault);

@@ -121,6 +121,10 @@ impl TestLog {
                 }
                 Some(Fault::Down) => {}
                 Some(Fault::Full) => return Err(LogError::Full),
+                Some(Fault::Foreign) => {
+                    let what = "the key has another type";
+                    return Err(LogError::InvalidRecord { what, offset: 0 });
+                }
                 Some(Fault::Hang) => sleep(NO_ANSWER).await,
                 Some(Fault::LostAnswer) => {
                     let _lost = apply();

@@ -110,9 +110,11 @@ impl ProducerMachine {
 
     fn refused(&mut self, error: &LogError, now: Duration) {
         match error {
-            LogError::Unavailable { .. } | LogError::Full | LogError::Gap { .. } => {
-                self.unavailable(now);
-            }
+            // What another program has written in place of the stream is not its end, and may be removed again.
+            LogError::Unavailable { .. }
+            | LogError::Full
+            | LogError::Gap { .. }
+            | LogError::InvalidRecord { .. } => self.unavailable(now),
             LogError::Unknown => self.lost(now),
             LogError::Sealed | LogError::Expired | LogError::Exists => {
                 self.phase = Phase::Refused { is_final: false };
@@ -120,7 +122,6 @@ impl ProducerMachine {
             LogError::Fenced { .. }
             | LogError::InvalidId
             | LogError::NoRandom
-            | LogError::InvalidRecord { .. }
             | LogError::UnsupportedVersion { .. } => {
                 self.phase = Phase::Refused { is_final: true };
             }

@@ -50,19 +50,21 @@ async fn with_the_policy_fail_the_end_has_the_same_number_for_readers_and_in_the
 
 #[tokio::test(start_paused = true)]
 async fn with_the_policy_fail_readers_do_not_get_what_the_log_has_refused_or_was_not_sent() {
-    let mut running = start_with(OnFailure::Fail, None).await;
-    running.push_flushed(2).await;
-    running.log.set(Fault::Full);
-    running.push();
-    running.failed().await;
-    running.push();
-    running.producer.finish(StreamEnd::new(End::ServerError));
-    sleep(Duration::from_millis(1)).await;
-    assert_eq!(running.released(), 2);
-    assert_eq!(running.local_end(), Some(End::ServerError));
-    running.log.set(None);
-    timeout(PATIENCE, running.producer.sealed()).await.unwrap();
-    assert_eq!(running.kept(), 2);
+    for fault in [Fault::Full, Fault::Foreign] {
+        let mut running = start_with(OnFailure::Fail, None).await;
+        running.push_flushed(2).await;
+        running.log.set(fault);
+        running.push();
+        running.failed().await;
+        running.push();
+        running.producer.finish(StreamEnd::new(End::ServerError));
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(running.released(), 2, "{fault:?}");
+        assert_eq!(running.local_end(), Some(End::ServerError));
+        running.log.set(None);
+        timeout(PATIENCE, running.producer.sealed()).await.unwrap();
+        assert_eq!(running.kept(), 2, "{fault:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
