@@ -1,11 +1,11 @@
-//! The memory of request bodies, which counts toward the limit on the gateway's memory.
+//! The memory of request bodies, and of answers that are read to their end: it counts toward the limit on the gateway's memory.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A copy that is shorter does not wait, so that no small request waits behind large ones.
@@ -30,9 +30,9 @@ pub(crate) struct HeldBytes {
     bytes: usize,
 }
 
-/// The text of a body, and its place in the memory.
-struct Counted {
-    text: String,
+/// A body, and its place in the memory.
+struct Counted<T> {
+    body: T,
     _held: HeldBytes,
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -88,7 +88,7 @@ impl BodyMemory {
     fn count_with(&self, text: String, room: Option<OwnedSemaphorePermit>) -> Bytes {
         let held = self.hold(text.len());
         Bytes::from_owner(Counted {
-            text,
+            body: text,
             _held: held,
             _room: room,
         })
@@ -105,6 +105,15 @@ impl HeldBytes {
         self.bytes += bytes;
     }
 
+    /// The bytes that are held. They count until the last handle of them is dropped.
+    pub(crate) fn into_bytes(self, body: BytesMut) -> Bytes {
+        Bytes::from_owner(Counted {
+            body,
+            _held: self,
+            _room: None,
+        })
+    }
+
     /// Frees what is held beyond so many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let freed = self.bytes.saturating_sub(bytes);
@@ -119,9 +128,9 @@ impl Drop for HeldBytes {
     }
 }
 
-impl AsRef<[u8]> for Counted {
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Counted<T> {
     fn as_ref(&self) -> &[u8] {
-        self.text.as_bytes()
+        self.body.as_ref()
     }
 }
 

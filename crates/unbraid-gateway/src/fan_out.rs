@@ -81,7 +81,7 @@ impl Launch {
         if !is_auto && !asks_usage {
             return Ok(Launched::Whole(whole));
         }
-        let whole = whole.buffered().await?;
+        let whole = whole.buffered(self.request.memory()).await?;
         if asks_usage && self.drops_usage(&whole) {
             return Box::pin(self.send()).await;
         }
@@ -163,7 +163,7 @@ impl Launch {
         if is_stream && !may_lack_choices {
             return Ok(Launched::Whole(whole));
         }
-        let whole = whole.buffered().await?;
+        let whole = whole.buffered(self.request.memory()).await?;
         if is_stream && count_choices(&whole.body) != Some(1) {
             return Ok(Launched::Whole(whole.into()));
         }

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     api_error::ApiError,
+    bodies::BodyMemory,
     generation::{PartSource, Started, StartedPart},
     limits::MAX_FAN_OUT_REQUESTS,
     upstream::{Answer, ByteStream},
@@ -135,7 +136,9 @@ impl Launch {
             // The permit is held until the body ends. The semaphore is never closed.
             let permit = permits.acquire_owned().await;
             let answer = launch.send_one(choice).await?;
-            let (headers, body) = single_body(answer).await.map_err(Refusal::Gateway)?;
+            let (headers, body) = single_body(answer, launch.request.memory())
+                .await
+                .map_err(Refusal::Gateway)?;
             let body = body.map(move |read| {
                 let _held = &permit;
                 read
@@ -157,7 +160,9 @@ impl Launch {
             if answer.status.is_success() {
                 return Ok(answer);
             }
-            let whole = WholeAnswer::of(answer).buffered().await;
+            let whole = WholeAnswer::of(answer)
+                .buffered(self.request.memory())
+                .await;
             let whole = whole.map_err(Refusal::Gateway)?;
             if !(asks_usage && self.drops_usage(&whole)) {
                 return Err(Refusal::Answer(Box::new(whole)));
@@ -167,7 +172,10 @@ impl Launch {
 }
 
 /// The body of an answer as an event stream, also if the provider does not stream.
-async fn single_body(answer: Answer) -> Result<(HeaderMap, ByteStream), ApiError> {
+async fn single_body(
+    answer: Answer,
+    memory: &BodyMemory,
+) -> Result<(HeaderMap, ByteStream), ApiError> {
     let mut headers = answer.headers.clone();
     headers.remove(CONTENT_ENCODING);
     if answer.is_content_type("text/event-stream") {
@@ -176,7 +184,7 @@ async fn single_body(answer: Answer) -> Result<(HeaderMap, ByteStream), ApiError
     match distinguish(answer).await? {
         Kind::Stream(body) => Ok((headers, body)),
         Kind::Json(whole) => {
-            let whole = whole.buffered().await?;
+            let whole = whole.buffered(memory).await?;
             // Anything but a completion is an error of the provider, which the core reads.
             let body = as_stream(&whole.body).unwrap_or(whole.body);
             Ok((whole.headers, one_read(body)))

@@ -17,6 +17,7 @@ use unbraid_core::limits::MAX_LINE_BYTES;
 
 use crate::{
     api_error::ApiError,
+    bodies::BodyMemory,
     generation::RefusedError,
     limits::{MAX_JSON_ANSWER, MAX_REFUSAL_BYTES},
     upstream::{Answer, ByteStream, bounded, read_error},
@@ -60,21 +61,25 @@ impl WholeAnswer {
         }
     }
 
-    /// Reads the answer to its end.
-    pub(crate) async fn buffered(mut self) -> Result<BufferedAnswer, ApiError> {
-        let mut bytes = BytesMut::new();
+    /// Reads the answer to its end. Its bytes count as those of a request's body.
+    pub(crate) async fn buffered(
+        mut self,
+        memory: &BodyMemory,
+    ) -> Result<BufferedAnswer, ApiError> {
+        let (mut bytes, mut held) = (BytesMut::new(), memory.hold(0));
         while let Some(read) = self.body.next().await {
             let read = read.map_err(|error| read_error(&error))?;
             if bytes.len() + read.len() > MAX_JSON_ANSWER {
                 return Err(ApiError::UPSTREAM_INVALID);
             }
+            held.add(read.len());
             bytes.extend_from_slice(&read);
         }
         Ok(BufferedAnswer {
             status: self.status,
             headers: self.headers,
             is_multiplexed: self.is_multiplexed,
-            body: bytes.freeze(),
+            body: held.into_bytes(bytes),
         })
     }
 

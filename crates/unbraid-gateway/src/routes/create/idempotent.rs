@@ -245,7 +245,7 @@ impl Leader {
             Ok(Err(error)) => return Err(error),
             Err(Lost) => return Ok(Err(Lost)),
         };
-        let whole = match held.during(whole.buffered()).await {
+        let whole = match held.during(whole.buffered(launch.request.memory())).await {
             Ok(whole) => whole?,
             Err(Lost) => return Ok(Err(Lost)),
         };

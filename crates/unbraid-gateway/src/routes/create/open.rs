@@ -135,7 +135,10 @@ pub(super) fn start_later(launch: Launch) -> Start {
             Ok(Launched::Stream { started, .. }) => Ok(started),
             // Nobody waits for the answer as it is, so a provider that does not stream is read as well.
             Ok(Launched::Whole(whole)) => {
-                let whole = whole.buffered().await.map_err(RefusedError::from)?;
+                let whole = whole
+                    .buffered(launch.request.memory())
+                    .await
+                    .map_err(RefusedError::from)?;
                 launch
                     .completion(&whole)
                     .ok_or_else(|| whole.refused_error())

@@ -18,7 +18,7 @@ use unbraid_http::internal::seed_of;
 use self::prompts::Prompts;
 use crate::{
     api_error::ApiError,
-    bodies::HeldBytes,
+    bodies::{BodyMemory, HeldBytes},
     fields::Fields,
     limits::{MAX_MODEL_NAME, MAX_PROMPTS},
 };
@@ -74,6 +74,11 @@ impl CreateRequest {
             prompts,
             wants_usage,
         })
+    }
+
+    /// Where its bytes count.
+    pub(crate) fn memory(&self) -> &BodyMemory {
+        self.held.memory()
     }
 
     pub(crate) fn body(&self) -> &Bytes {
@@ -226,7 +231,6 @@ impl fmt::Debug for CreateRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bodies::BodyMemory;
 
     fn parse(body: &'static str) -> CreateRequest {
         try_parse(Bytes::from_static(body.as_bytes()), true).unwrap()

@@ -90,7 +90,7 @@ impl Create {
 
     async fn send_whole(&self) -> Result<BufferedAnswer, ApiError> {
         WholeAnswer::of(self.send_unchanged().await?)
-            .buffered()
+            .buffered(self.launch.request.memory())
             .await
     }
 

@@ -13,7 +13,10 @@ use unbraid_log::internal::scripted::Engine;
 use super::silent;
 use crate::{
     create::error_code,
-    support::{Reader, Step, Upstream, chunk, eventually, send, soon, sse, start_with},
+    support::{
+        Reader, Step, Upstream, chunk, eventually, finish, json_body, send, soon, sse, start_with,
+        stream_of,
+    },
 };
 
 const MIB: usize = 1024 * 1024;
@@ -140,4 +143,29 @@ async fn many_short_bodies_have_the_same_limit() {
     eventually("they wait", async || upstream.seen().len() == 2).await;
     assert_eq!(send(post()).await.status(), 503);
     assert_eq!(upstream.seen().len(), 2);
+}
+
+/// The first refusal is the answer if all requests are refused, so it is kept until they have an answer.
+#[tokio::test]
+async fn a_refusal_that_is_kept_takes_memory_until_its_client_leaves() {
+    let upstream = Upstream::script(|seen, _| match seen.json()["seed"].as_u64() {
+        Some(1) => json_body(429, &json!({"error": "x".repeat(6 * MIB)}).to_string()),
+        Some(_) => vec![Step::Hang],
+        None => stream_of(&[chunk(0, "a"), finish(0), "[DONE]".into()]),
+    })
+    .await;
+    let gateway = start_with(&upstream, |builder| limited(builder, false)).await;
+    let several = json!({"model": "m", "n": 2, "stream": true, "seed": 1}).to_string();
+    let post = gateway.post(several).header("x-stream-fan-out", "always");
+    let waiting = tokio::spawn(post.send());
+    eventually("memory is short", async || {
+        let response = send(gateway.post(long(10))).await;
+        response.status() == 503 && error_code(response).await == "out_of_memory"
+    })
+    .await;
+    waiting.abort();
+    eventually("it has left", async || {
+        send(gateway.post(long(10))).await.status() == 200
+    })
+    .await;
 }
