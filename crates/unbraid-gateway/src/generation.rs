@@ -120,7 +120,8 @@ impl Generation {
             max_choices: options.max_n.max(args.expected),
             max_bytes: options.max_stream_bytes,
             wants_usage: args.wants_usage,
-            identity: Identity::new(args.endpoint, args.created, args.model),
+            identity: Identity::new(args.endpoint, args.created, args.model)
+                .with_own_id(args.registration.live.id.as_str()),
             keeper,
             commands: args.commands,
             command_gate: WakeGate::default(),
@@ -149,6 +150,9 @@ impl Generation {
             self.handle(wakeup).await;
             // A command gets the state that its caller reads next.
             self.write_late_ends(is_command);
+            if self.is_fan_out && !self.identity.has_chunks && !self.keeper.events.is_empty() {
+                self.identity.keep_own();
+            }
             if flushes && let Err(error) = self.keeper.flush().await {
                 self.log_failed(&error);
             }
@@ -253,6 +257,9 @@ impl Generation {
     fn open(&mut self, started: Started) {
         self.is_fan_out = started.is_fan_out();
         self.singles = started.singles;
+        if self.is_fan_out && !self.cancelled_unseen.is_empty() {
+            self.identity.keep_own();
+        }
         if self.singles.is_none() {
             self.registration.set_fan_out(self.is_fan_out);
         }

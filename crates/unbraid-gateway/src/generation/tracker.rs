@@ -20,6 +20,7 @@ pub(super) struct TextChunks;
 impl TextChunks {
     pub(super) fn of(identity: &Identity) -> SyntheticChunks<'_> {
         SyntheticChunks::new(&identity.metadata, identity.endpoint)
+            .with_id(identity.id())
             .with_request(identity.created, identity.model.as_deref())
     }
 }

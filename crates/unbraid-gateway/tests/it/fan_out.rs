@@ -4,6 +4,7 @@ mod answers;
 mod connections;
 mod counted;
 mod cut;
+mod early_cancel;
 mod failures;
 mod held;
 mod silence;

@@ -56,7 +56,7 @@ fn last_chunk(identity: &Identity, choice: ChoiceIndex, reason: &str) -> String 
         ("chat.completion.chunk", entry)
     };
     json!({
-        "id": metadata.id.as_deref().unwrap_or_default(),
+        "id": identity.id(),
         "object": object,
         "created": identity.created(),
         "model": identity.model(),

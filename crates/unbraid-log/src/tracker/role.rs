@@ -1,5 +1,7 @@
 //! What a body is to its stream, and what its events are written with.
 
+use std::sync::Arc;
+
 use unbraid_core::{ChoiceEnd, ChoiceIndex, Metadata, ServerError, StreamError};
 
 use crate::End;
@@ -51,6 +53,10 @@ pub struct Identity {
     pub model: Option<String>,
     /// Whether a chunk of the answer was written.
     pub has_chunks: bool,
+    /// The id of chunks that come before all of the answer.
+    own_id: Arc<str>,
+    /// Whether all chunks get that id, because such a chunk was the first.
+    is_own: bool,
 }
 
 /// What is written in place of chunks of the upstream.
@@ -83,6 +89,29 @@ impl Identity {
             created,
             model,
             has_chunks: false,
+            own_id: Arc::default(),
+            is_own: false,
+        }
+    }
+
+    /// Sets the id of chunks that come before all of the answer.
+    #[must_use]
+    pub fn with_own_id(mut self, id: &str) -> Self {
+        self.own_id = id.into();
+        self
+    }
+
+    /// Notes that the first chunk is not one of the answer, whose chunks are rewritten: they get its identity.
+    pub fn keep_own(&mut self) {
+        self.is_own = true;
+    }
+
+    /// The id of the answer; the own one, while no chunk has arrived.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self.metadata.id.as_deref() {
+            None if !self.has_chunks => &self.own_id,
+            id => id.unwrap_or_default(),
         }
     }
 
@@ -102,6 +131,10 @@ impl Identity {
     pub(super) fn absorb(&mut self, metadata: &Metadata) {
         if self.metadata.id.is_none() && metadata.id.is_some() {
             self.metadata = metadata.clone();
+            if self.is_own {
+                self.metadata.id = Some(Arc::clone(&self.own_id));
+                self.metadata.created = Some(self.created);
+            }
         }
     }
 }

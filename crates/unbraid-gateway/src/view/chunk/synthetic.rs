@@ -11,6 +11,7 @@ use crate::view::terminal;
 pub(crate) struct SyntheticChunks<'a> {
     metadata: &'a Metadata,
     kind: CompletionKind,
+    id: &'a str,
     created: u64,
     model: Option<&'a str>,
 }
@@ -49,9 +50,16 @@ impl<'a> SyntheticChunks<'a> {
         Self {
             metadata,
             kind,
+            id: metadata.id.as_deref().unwrap_or_default(),
             created: 0,
             model: None,
         }
+    }
+
+    /// The id of the chunks.
+    pub(crate) fn with_id(mut self, id: &'a str) -> Self {
+        self.id = id;
+        self
     }
 
     /// What the chunks have while the stream is empty: when it was created, and the model that was requested.
@@ -83,7 +91,7 @@ impl<'a> SyntheticChunks<'a> {
             entry.extend(error.map(|error| ("error".to_owned(), error)));
         }
         json!({
-            "id": self.metadata.id.as_deref().unwrap_or_default(),
+            "id": self.id,
             "object": object_of(self.kind),
             "created": self.metadata.created.unwrap_or(self.created),
             "model": self.metadata.model.as_deref().or(self.model).unwrap_or_default(),
