@@ -276,17 +276,18 @@ impl Generation {
     }
 
     fn after_read(&mut self) {
+        self.request_missing();
         let held: u64 = self
             .parts
             .iter()
             .map(|part| part.tracker.held_bytes())
             .sum();
-        if self.keeper.bytes() + held > self.max_bytes {
+        // An answer that has ended brings nothing more.
+        if self.keeper.bytes() + held > self.max_bytes && !self.has_read_all() {
             let limit = unbraid_core::Limit::CompletionBytes;
             let error = unbraid_core::LimitExceeded::new(limit, self.max_bytes);
             return self.abort(End::LimitExceeded, &StreamError::Limit(error));
         }
-        self.request_missing();
         self.close_if_cancelled();
     }
 

@@ -1,6 +1,7 @@
 //! Section 2: limits.
 
 mod bodies;
+mod complete;
 
 use std::time::Duration;
 
