@@ -182,18 +182,30 @@ impl CreateRequest {
             return Vec::new();
         }
         let mut changed = vec![("stream", Cow::Borrowed("true"))];
-        if self.adds_usage() {
-            changed.push(("stream_options", r#"{"include_usage":true}"#.into()));
+        if let Some(options) = self.usage_options().filter(|_| self.adds_usage()) {
+            changed.push(("stream_options", options.into()));
         }
         changed
     }
 
-    /// Whether the bodies have a field that asks for usage, and that the client has not written.
+    /// Whether the bodies ask for usage although the client does not: an answer without streaming has it in any case.
     pub(crate) fn adds_usage(&self) -> bool {
-        let own = self.fields.get("stream_options");
         !self.is_stream
-            && own.is_none_or(|raw| raw == "null")
+            && !self.wants_usage
             && !self.omits_usage.load(Ordering::Relaxed)
+            && self.usage_options().is_some()
+    }
+
+    /// The options of the stream with one that asks for usage; `None` if the client's own are not an object.
+    fn usage_options(&self) -> Option<String> {
+        const USAGE: &str = "include_usage";
+        match self.fields.get("stream_options") {
+            None | Some("null") => Some(format!(r#"{{"{USAGE}":true}}"#)),
+            Some(own) => {
+                let own: Fields = serde_json::from_str(own).ok()?;
+                Some(own.encode(&[(USAGE, "true".into())], &[]))
+            }
+        }
     }
 
     /// The upstream does not know the field that asks for usage: no further body has it.
@@ -250,6 +262,28 @@ mod tests {
         assert!(!request.adds_usage());
         let own = parse(r#"{"model":"m","stream_options":{"include_usage":true}}"#);
         assert!(!own.adds_usage() && asks(own.whole_body()));
+    }
+
+    #[test]
+    fn the_options_of_the_client_keep_their_place_beside_the_one_for_usage() {
+        for (own, sent) in [
+            (r#"{"x":1.0}"#, r#"{"x":1.0,"include_usage":true}"#),
+            (r#"{"include_usage":false}"#, r#"{"include_usage":true}"#),
+            ("5", "5"),
+        ] {
+            let body = format!(r#"{{"stream_options":{own}}}"#);
+            let request = try_parse(body.into(), false).unwrap();
+            let whole = request.whole_body();
+            let expected = format!(r#"{{"stream_options":{sent},"stream":true}}"#);
+            assert_eq!(std::str::from_utf8(&whole).unwrap(), expected);
+            assert_eq!(request.adds_usage(), own != "5");
+            request.omit_usage();
+            let expected = format!(r#"{{"stream_options":{own},"stream":true}}"#);
+            assert_eq!(
+                std::str::from_utf8(&request.whole_body()).unwrap(),
+                expected
+            );
+        }
     }
 
     #[test]
