@@ -62,6 +62,13 @@ impl Launch {
         }
     }
 
+    /// Says that each choice has a request of its own, if that is known before any is sent.
+    pub(crate) fn announce_singles(&self) {
+        if self.fans_out() {
+            self.dropped.set_singles();
+        }
+    }
+
     fn is_known_single(&self) -> bool {
         self.models.contains(self.request.model())
     }

@@ -130,6 +130,8 @@ pub(super) fn release(
 
 /// Sends the request from within the generation.
 pub(super) fn start_later(launch: Launch) -> Start {
+    // A cancel may come before it is sent.
+    launch.announce_singles();
     Box::pin(async move {
         match launch.send().await {
             Ok(Launched::Stream { started, .. }) => Ok(started),

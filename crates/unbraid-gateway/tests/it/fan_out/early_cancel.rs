@@ -85,3 +85,21 @@ async fn a_cancel_before_the_answer_of_one_request_has_an_id() {
     assert_eq!(ids(&events).len(), 1);
     assert_eq!(events[0].json()["id"], id);
 }
+
+/// Its request is not sent any more, or closed.
+#[tokio::test]
+async fn a_choice_with_a_request_of_its_own_is_closed_however_early_it_is_cancelled() {
+    let upstream = Upstream::steps(vec![Step::Hang]).await;
+    let gateway = start_with(&upstream, |builder| {
+        builder.fan_out(unbraid_gateway::FanOut::Always)
+    })
+    .await;
+    for _ in 0..50 {
+        let post = gateway.post(BODY).header("prefer", "respond-async");
+        let status: Value = send(post).await.value().await;
+        let path = format!("/v1/streams/{}/choices/1", status["id"].as_str().unwrap());
+        let cancelled = send(gateway.method(Method::DELETE, &path)).await;
+        let cancelled: Value = cancelled.value().await;
+        assert_eq!(cancelled["upstream"], "closed");
+    }
+}
