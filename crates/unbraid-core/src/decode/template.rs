@@ -19,7 +19,6 @@ mod updates;
 use std::sync::Arc;
 
 use crate::{CompletionKind, Update, prefetch::prefetch, text_delta::DeltaKind};
-pub(super) use build::Learned;
 use form::Form;
 pub(super) use found::MatchBuffers;
 pub(crate) use found::TemplateMatch;
@@ -27,6 +26,7 @@ use found::{MAX_VALUE_HOLES, ValueSpans};
 pub(super) use matching::Line;
 pub(super) use provider::{Provided, ProviderEvent};
 use site::{Part, Site, Slot};
+pub(super) use sites::Learned;
 
 /// An ordinary chunk of one choice and at most one text, or an event of another dialect, with holes in it.
 #[derive(Debug)]

@@ -5,29 +5,13 @@ use std::borrow::Cow;
 use super::{
     Form, Hole, MAX_VALUE_HOLES, Prototype, Provided, Template,
     site::{Part, Site, Slot},
-    sites::sites,
+    sites::{Learned, sites},
 };
 use crate::{
     CompletionKind, ToolCallUpdate, Update,
     chunk::{Chunk, Element, ReasoningOrigin},
     text_delta::{DeltaKind, Extras},
 };
-
-/// What a template is built from.
-pub(in crate::decode) struct Learned<'c, 'a> {
-    /// The event.
-    pub(in crate::decode) text: &'a str,
-    /// The chunk in it.
-    pub(in crate::decode) chunk: &'c Chunk<'a>,
-    /// The same chunk, whose strings keep their escapes and therefore borrow from the text.
-    pub(in crate::decode) escaped: &'c Chunk<'a>,
-    /// The inside of the text's quotes, if the text alone does not borrow, because it has escapes.
-    pub(in crate::decode) text_span: Option<(usize, usize)>,
-    /// The limit on nesting.
-    pub(in crate::decode) depth: usize,
-    /// Whether unknown fields may vary. In strict mode their types have to be checked in each chunk.
-    pub(in crate::decode) is_strict: bool,
-}
 
 impl Template {
     /// Whether a chunk continues one text and does nothing else that a template has no place for.

@@ -1,15 +1,28 @@
 //! Finds the values of a chunk that may differ in the next one.
 
-use super::{
-    Learned,
-    site::{Site, Slot, span_in, span_of_number},
-};
+use super::site::{Site, Slot, span_in, span_of_number};
 use crate::{
-    chunk::Element,
+    chunk::{Chunk, Element},
     config::default_reasoning_keys,
     decode::{json_bytes::string, scan},
     text_delta::DeltaKind,
 };
+
+/// What a template is built from.
+pub(in crate::decode) struct Learned<'c, 'a> {
+    /// The event.
+    pub(in crate::decode) text: &'a str,
+    /// The chunk in it.
+    pub(in crate::decode) chunk: &'c Chunk<'a>,
+    /// The same chunk, whose strings keep their escapes and therefore borrow from the text.
+    pub(in crate::decode) escaped: &'c Chunk<'a>,
+    /// The inside of the text's quotes, if the text alone does not borrow, because it has escapes.
+    pub(in crate::decode) text_span: Option<(usize, usize)>,
+    /// The limit on nesting.
+    pub(in crate::decode) depth: usize,
+    /// Whether unknown fields may vary. In strict mode their types have to be checked in each chunk.
+    pub(in crate::decode) is_strict: bool,
+}
 
 /// The keys of padding, in quotes: that of OpenAI has any text, and that of Mistral the start of an alphabet.
 const PADDING: &str = "\"obfuscation\"";
