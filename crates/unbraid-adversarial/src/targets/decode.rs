@@ -144,9 +144,14 @@ fn check(update: &Update<'_>, envelope: Option<&Update<'_>>, data: &[u8]) {
     let [choice] = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice) else {
         panic!("matched a template, but does not have exactly one choice: {display}");
     };
+    // E8, E9: without an index it is choice 0.
+    let index = match &choice["index"] {
+        Value::Null => Some(0),
+        index => index.as_u64(),
+    };
     assert_eq!(
         update.choice.map(|index| u64::from(index.0)),
-        choice["index"].as_u64(),
+        index,
         "{display}"
     );
     let delta = &choice["delta"];
