@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 90] = [
+const DIFFERENT: [(&str, &str); 93] = [
     (
         "cohere/gateway-a11-content-in-the-start",
         "content in the start is lost, and two messages become one",
@@ -257,6 +257,18 @@ const DIFFERENT: [(&str, &str); 90] = [
     (
         "gemini/proxy-s16-ping-that-names-the-first-chunk",
         "an event with a name is raised",
+    ),
+    (
+        "gemini/gateway-g08-g13-empty-members",
+        "each empty call is one",
+    ),
+    (
+        "gemini/gateway-g14-null-around-a-wrapped-chunk",
+        "the wrapped chunk is not read",
+    ),
+    (
+        "ollama/compatible-d14-call-that-was-cut",
+        "log probabilities without a list are refused",
     ),
     ("ollama/ollama-generate", "the chat method needs a message"),
     ("ollama/ollama-o01-lines", "an empty line is raised"),
