@@ -25,7 +25,8 @@ pub(super) fn completion_tokens(raw: &str) -> Option<u64> {
                 // The one brace is that of the object itself. Of equal keys the last one counts.
                 let is_outermost =
                     before.starts_with(b"{") && memchr::memchr_iter(b'{', before).count() == 1;
-                if !is_outermost || found.replace(count?).is_some() {
+                let number = str::from_utf8(count?).ok()?.parse().ok()?;
+                if !is_outermost || found.replace(number).is_some() {
                     return None;
                 }
             }
@@ -36,19 +37,18 @@ pub(super) fn completion_tokens(raw: &str) -> Option<u64> {
     found
 }
 
-/// The count at the start of a text, or null; `None` for anything else, which has to be read.
-fn count(text: &[u8]) -> Option<Option<u64>> {
+/// The digits of the count at the start of a text, or null; `None` for anything else, which has to be read.
+fn count(text: &[u8]) -> Option<Option<&[u8]>> {
     /// A number with more digits may be larger than a `u64`.
     const MAX_DIGITS: usize = 19;
     let text = text.trim_ascii_start();
-    if text.starts_with(b"null") {
-        return Some(None);
-    }
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return text.starts_with(b"null").then_some(None);
+    }
     let (number, rest) = text.split_at_checked(digits)?;
     let is_integer = digits <= MAX_DIGITS && matches!(rest.trim_ascii_start(), [b',' | b'}', ..]);
-    let number = str::from_utf8(number).ok().filter(|_| is_integer)?;
-    number.parse().ok().map(Some)
+    is_integer.then_some(Some(number))
 }
 
 #[cfg(test)]
