@@ -59,6 +59,7 @@ pub(crate) fn has_number(raw: &str) -> bool {
         });
         !raw.contains('\\') && colons.any(is_number)
     };
+    // The search covers the first field as well, but not in an object with escapes.
     first() == Some(true) || any()
 }
 
@@ -303,9 +304,9 @@ impl<'a> Chunk<'a> {
     }
 
     /// Gives each entry its choice index. A missing one is 0, or the position if the chunk has several entries (E8,
-    /// E9). `is_known` is set if the warning of choice 0 was given: a choice keeps one, and a chunk with a warning matches no
-    /// template.
-    pub(crate) fn assign_indices(&mut self, event_index: u64, is_known: &mut bool) {
+    /// E9). A choice keeps one warning of that, and a chunk with a warning matches no template. So the only choice of a chunk is
+    /// warned about once in a stream: `was_warned` is whether it was, and is set here.
+    pub(crate) fn assign_indices(&mut self, event_index: u64, was_warned: &mut bool) {
         let several = self.elements.len() > 1;
         for (position, element) in self.elements.iter_mut().enumerate() {
             let index = element.index.unwrap_or_else(|| {
@@ -316,7 +317,7 @@ impl<'a> Chunk<'a> {
                 }
             });
             element.update.choice = Some(ChoiceIndex(index));
-            if element.index.is_none() && (several || !std::mem::replace(is_known, true)) {
+            if element.index.is_none() && (several || !std::mem::replace(was_warned, true)) {
                 let warning = Warning::new("E8", event_index, "the choice index is missing");
                 element.update.warnings.push(warning);
             }

@@ -79,7 +79,7 @@ pub struct Decoder {
     strict: bool,
     /// Whether an event arrived in parts, which is warned about only once (S10).
     in_parts: bool,
-    /// Whether a choice without an index has arrived, of which only the first is warned about, too (E8).
+    /// Whether the only choice of a chunk had no index, which is warned about only once, too (E8).
     lacks_index: bool,
     path: DecodePath,
     /// Events that were decoded, which is the ordinal of the next one.

@@ -150,6 +150,7 @@ impl Generation {
             self.handle(wakeup).await;
             // A command gets the state that its caller reads next.
             self.write_late_ends(is_command);
+            // The gateway's own event precedes all chunks of the upstreams. They get its id, so that the stream has one.
             if self.is_fan_out && !self.identity.has_chunks && !self.keeper.events.is_empty() {
                 self.identity.keep_own();
             }
@@ -257,6 +258,7 @@ impl Generation {
     fn open(&mut self, started: Started) {
         self.is_fan_out = started.is_fan_out();
         self.singles = started.singles;
+        // Cancelled before it was known that this is a fan-out: their ends have the own id.
         if self.is_fan_out && !self.cancelled_unseen.is_empty() {
             self.identity.keep_own();
         }

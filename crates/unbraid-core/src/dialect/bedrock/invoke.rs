@@ -166,14 +166,14 @@ impl Invoked {
             }
             chunk.elements.extend(element);
         }
-        chunk.assign_indices(0, &mut true); // the index of the only choice is often missing here
+        chunk.assign_indices(0, &mut false);
         for element in std::mem::take(&mut chunk.elements) {
             let update = element.into_update();
             let choice = update.choice.map_or(0, |choice| choice.0);
             let next = output.choice(choice);
             *next = update;
             next.is_chunk = true;
-            next.warnings.clear();
+            next.warnings.clear(); // the index of the only choice is often missing here
         }
         let update = output.first();
         update.id = text(node, "id");
