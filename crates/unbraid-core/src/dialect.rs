@@ -28,7 +28,7 @@ mod wire_event;
 
 pub(crate) use continuation::{Continuation, Place};
 pub(crate) use fault::{is_error, is_error_in_ping, is_failure, reported};
-pub(crate) use identify::{identify, is_unmistakable, unsupported};
+pub(crate) use identify::{counts_tokens, identify, is_unmistakable, unsupported};
 pub use name::{Dialect, UnknownDialect};
 pub(crate) use reader::{DialectReader, Output, WireEvent, raw};
 pub use time::rfc3339;

@@ -184,15 +184,19 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         || value["finish_reason"].is_string() && value["message"].is_object() && !is_ollama();
     // S16: of the fields of a ping, only those decide that no ping has by chance.
     let is_ping = matches!(kind, "ping" | "keepalive");
+    let object = value["object"].as_str().unwrap_or_default();
+    let is_chunk = object.starts_with("chat.completion") || object == "text_completion";
     let is_certain = value["choices"].is_array()
+        || value["choices"].is_object()
+        || is_chunk
         || has("candidates")
-        || value["object"] == "response"
+        || !value["response"]["candidates"].is_null()
+        || (value["message"].is_object() && value["done"].is_boolean())
+        || object == "response"
         || has_converse();
     if is_ping && !is_certain {
         return None;
     }
-    let object = value["object"].as_str().unwrap_or_default();
-    let is_chunk = object.starts_with("chat.completion") || object == "text_completion";
     if value["choices"].is_array() || is_chunk {
         Some("chat")
     } else if kind.starts_with("response.") || value["object"] == "response" {

@@ -111,16 +111,20 @@ impl Decoder {
         chunk: &Chunk<'_>,
         emitter: &mut Emitter<'_, '_>,
     ) -> bool {
+        let event = WireEvent::new(emitter.event_name, node);
+        let is_keep_alive = !chunk.has_choices
+            && chunk.error.is_none()
+            && is_keep_alive(&event)
+            && !self.dialect.has_content(node);
         let DialectState::Choices { has_foreign } = &mut self.dialect else {
             return false;
         };
-        let event = WireEvent::new(emitter.event_name, node);
-        if !chunk.has_choices && chunk.error.is_none() && is_keep_alive(&event) {
+        if is_keep_alive {
             return true;
         }
         let is_foreign = !chunk.has_choices
             && chunk.error.is_none()
-            && !counts_tokens(node)
+            && !dialect::counts_tokens(node)
             && dialect::identify(&event).is_some_and(|dialect| dialect != Dialect::Chat);
         if is_foreign && !std::mem::replace(has_foreign, true) {
             emitter.warn("D6", "a value of another format was skipped");
@@ -363,13 +367,6 @@ impl Decoder {
             }
         }
     }
-}
-
-/// Whether a value has the usage of chat or text completions, whatever a gateway adds to it.
-fn counts_tokens(node: &Node<'_>) -> bool {
-    let usage = node.get("usage");
-    let has = |key: &str| usage.is_some_and(|usage| usage.get(key).is_some_and(Node::is_set));
-    has("prompt_tokens") || has("completion_tokens")
 }
 
 /// The JSON of an exception: its payload, with the type from the message's headers (B06).

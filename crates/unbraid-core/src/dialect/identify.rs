@@ -45,14 +45,30 @@ fn is_chunk_object(node: &Node<'_>) -> bool {
 pub(crate) fn is_unmistakable(event: &WireEvent<'_, '_>) -> bool {
     let kind = event.kind();
     let kind = kind.as_deref().unwrap_or_default();
-    let choices = event.node.get("choices").and_then(Node::as_array);
-    choices.is_some()
-        || has(event.node, "candidates")
+    let has_candidates = |node: &Node<'_>| has(node, "candidates");
+    event.node.get("choices").is_some_and(is_choices)
+        || is_chunk_object(event.node)
+        || counts_tokens(event.node)
+        || has_candidates(event.node)
+        || event.node.get("response").is_some_and(has_candidates)
+        || is_ollama_line(event.node)
         || kind.starts_with("response.")
         || is_text(event.node, "object", "response")
         || is_anthropic(kind, event.node)
         || TYPES.contains(&kind)
         || is_converse(kind, event.node)
+}
+
+/// Whether the value of `choices` is a list, or the object that Lua and PHP write in its place (E22).
+fn is_choices(node: &Node<'_>) -> bool {
+    node.as_array().is_some() || node.as_object().is_some()
+}
+
+/// Whether a value has the usage of chat or text completions, whatever a gateway adds to it.
+pub(crate) fn counts_tokens(node: &Node<'_>) -> bool {
+    let usage = node.get("usage");
+    let has = |key: &str| usage.is_some_and(|usage| usage.get(key).is_some_and(Node::is_set));
+    has("prompt_tokens") || has("completion_tokens")
 }
 
 /// The format of a value that no dialect reads, by the key that identifies it.
@@ -138,6 +154,12 @@ fn is_gemini(node: &Node<'_>) -> bool {
 fn is_ollama(node: &Node<'_>) -> bool {
     node.get("done").and_then(Node::as_bool).is_some()
         || (has(node, "created_at") && (has(node, "message") || has(node, "response")))
+}
+
+/// Whether a value has both the message and the `done` of Ollama's lines.
+fn is_ollama_line(node: &Node<'_>) -> bool {
+    let message = node.get("message").and_then(Node::as_object);
+    message.is_some() && node.get("done").and_then(Node::as_bool).is_some()
 }
 
 /// The answer of Converse, or of Llama or Titan, without streaming. Those of other models have no field of their own.

@@ -173,9 +173,14 @@ impl Event {
                 .is_some_and(|part| !part.frames.iter().any(is_chunk))
         {
             parts.remove(0);
+        let counts_tokens = |usage: &Value| {
+            let mut keys = ["prompt_tokens", "completion_tokens"].iter();
+            keys.any(|key| usage[*key].as_u64().is_some_and(|count| count > 0))
+        };
         }
         parts
     }
+                    || counts_tokens(&chunk["usage"])
 
     /// The JSON of an error event, or its text. If several lines are not JSON together, the last one is the error and the
     /// others are the rest of an event that was cut (S32).
