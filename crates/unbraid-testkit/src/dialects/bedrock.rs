@@ -194,6 +194,17 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                 }
                 let is_it = |block: &Block| block.index == index && block.is_open;
                 let mut at = blocks.iter().rposition(is_it);
+                // T07: the name of a call with another id begins it, although a stop is missing.
+                let is_other = |block: &Block| {
+                    let own = text(&block.start["toolUse"], "toolUseId");
+                    let [id, name] = ["toolUseId", "name"].map(|key| text(&header, key));
+                    let is_client = block.start["toolUse"]["type"] != "server_tool_use";
+                    is_client && !own.is_empty() && !id.is_empty() && own != id && !name.is_empty()
+                };
+                if let Some(open) = at.filter(|at| is_other(&blocks[*at])) {
+                    blocks[open].is_open = false;
+                    at = None;
+                }
                 let last = blocks.iter().rposition(|block| block.index == index);
                 // A08: after the stop a call goes on, unless the delta has another id; a tool of the server does not.
                 if let Some(last) = last.filter(|_| is_input && at.is_none()) {

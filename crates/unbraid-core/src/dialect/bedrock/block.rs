@@ -113,6 +113,9 @@ impl Bedrock {
 
     fn input_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
         let input = arguments_of(delta.get("input"));
+        if self.begins_other_call(index, delta) {
+            self.stop(index, output);
+        }
         if let None | Some(Block::Text) = self.blocks.get_mut(index) {
             if input.is_none() && !is_start(delta) {
                 return;
@@ -129,6 +132,16 @@ impl Bedrock {
             }
             Some(Block::Text | Block::Dropped | Block::Entry { .. }) | None => {}
         }
+    }
+
+    /// Whether a delta has the name of a call with another id than the open one, whose stop is missing (T7, B17).
+    fn begins_other_call(&mut self, index: i64, delta: &Node<'_>) -> bool {
+        let Some(Block::Call(call)) = self.blocks.get_mut(index) else {
+            return false;
+        };
+        let id = text(delta, "toolUseId").filter(|id| !id.is_empty());
+        let has_name = text(delta, "name").is_some_and(|name| !name.is_empty());
+        has_name && id.is_some_and(|id| call.has_other_id(&id))
     }
 
     /// The call of a delta that came without a start, or after the stop; `None` if nothing can be added to it.
