@@ -307,9 +307,13 @@ impl Sse {
                 return self.add_data(value, in_read);
             }
             b"event" => {
+                let has_data = self.has_data || in_read.data.is_some();
+                if has_data && self.is_whole_with_name(in_read) {
+                    return Ok(self.end_part_before());
+                }
                 self.note_field(offset);
                 // S16: a ping without a blank line before it must not rename the data that precedes it.
-                if value != b"ping" || !(self.has_data || in_read.data.is_some()) {
+                if value != b"ping" || !has_data {
                     in_read.name = Some(value);
                 }
             }

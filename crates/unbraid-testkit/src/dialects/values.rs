@@ -114,7 +114,18 @@ fn events(text: &str) -> Stream {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "data" => data.push(value.to_owned()),
-            "event" => value.clone_into(&mut name),
+            "event" => {
+                let text = data.join("\n");
+                let value_of = |text: &str| serde_json::from_str::<Value>(text);
+                let is_whole =
+                    value_of(&text).is_ok_and(|value| value.is_object() || value.is_array());
+                // S10: a second name begins the next event.
+                if is_whole && !name.is_empty() {
+                    stream.event(&name, &text);
+                    data.clear();
+                }
+                value.clone_into(&mut name);
+            }
             // S15: an error as a field of its own.
             "error" if value.starts_with('{') && data.is_empty() => {
                 field.clone_into(&mut name);

@@ -64,6 +64,9 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
             frames.extend(std::mem::take(&mut event).read(strict));
             frames.push(Frame::Done);
         } else {
+            if !strict && line.starts_with("event:") && event.is_whole_with_name() {
+                frames.extend(std::mem::take(&mut event).read(strict));
+            }
             event.line(line);
         }
     }
@@ -94,6 +97,19 @@ impl Event {
             }
             _ => {} // Comments have an empty field name.
         }
+    }
+
+    /// Whether a further name is that of the next event, because a value has followed the first one (S10).
+    fn is_whole_with_name(&self) -> bool {
+        let mut rest = &self.data[..];
+        let mut last = Vec::new();
+        while !rest.is_empty() {
+            let (part, taken) = Part::first_of(rest);
+            last = part.frames;
+            rest = &rest[taken..];
+        }
+        let is_value = |frame: &Frame| matches!(frame, Frame::Chunk(..) | Frame::Done);
+        !self.name.is_empty() && !last.is_empty() && last.iter().all(is_value)
     }
 
     fn read(&self, strict: bool) -> Vec<Frame> {
@@ -157,9 +173,14 @@ impl Event {
             rest = &rest[taken..];
         }
         // S16: what the data of a ping says takes precedence over the name.
+        let counts_tokens = |usage: &Value| {
+            let mut keys = ["prompt_tokens", "completion_tokens"].iter();
+            keys.any(|key| usage[*key].as_u64().is_some_and(|count| count > 0))
+        };
         let is_chunk = |frame: &Frame| match frame {
             Frame::Chunk(chunk, _) => {
                 chunk["choices"].is_array()
+                    || counts_tokens(&chunk["usage"])
                     || fault::is_failure(&chunk["error"])
                     || chunk["object"] == "error"
                     || chunk["type"] == "error"
@@ -173,14 +194,9 @@ impl Event {
                 .is_some_and(|part| !part.frames.iter().any(is_chunk))
         {
             parts.remove(0);
-        let counts_tokens = |usage: &Value| {
-            let mut keys = ["prompt_tokens", "completion_tokens"].iter();
-            keys.any(|key| usage[*key].as_u64().is_some_and(|count| count > 0))
-        };
         }
         parts
     }
-                    || counts_tokens(&chunk["usage"])
 
     /// The JSON of an error event, or its text. If several lines are not JSON together, the last one is the error and the
     /// others are the rest of an event that was cut (S32).

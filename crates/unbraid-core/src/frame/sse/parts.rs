@@ -33,11 +33,14 @@ impl Sse {
             if self.value.state() == (ValueState::Invalid { after_value: false }) {
                 return Ok(self.end_part_before());
             }
+        } else if self.is_followed {
+            self.value.feed(b"\n");
+            self.value.feed(value);
         }
         self.join_data(value, in_read)?;
         let ends_part = match self.value.state() {
-            // Only blank lines followed the first line so far, so `value` still belongs to an earlier event.
-            _ if !self.is_followed => false,
+            // A blank line ends nothing. If only such lines followed the first one, `value` still belongs to an earlier event.
+            _ if value.trim_ascii().is_empty() => false,
             ValueState::Open => false,
             ValueState::Complete => self.in_parts,
             ValueState::Invalid { .. } => true,
@@ -71,6 +74,17 @@ impl Sse {
         })
     }
 
+    /// Whether the event has a name, and data that is one whole object or list: a further name is that of the next event (S10).
+    pub(super) fn is_whole_with_name(&mut self, in_read: &InRead<'_>) -> bool {
+        let data = in_read.data.unwrap_or_else(|| self.data());
+        let is_container = matches!(data.trim_ascii_start().first(), Some(b'{' | b'['));
+        if !is_container || in_read.name.unwrap_or(&self.name).is_empty() {
+            return false;
+        }
+        self.start_following(in_read);
+        self.value.state() == ValueState::Complete
+    }
+
     /// Starts to follow the data as JSON, if that has not been done.
     fn start_following(&mut self, in_read: &InRead<'_>) {
         if !std::mem::replace(&mut self.is_followed, true) {
@@ -80,7 +94,7 @@ impl Sse {
         }
     }
 
-    fn end_part_before(&mut self) -> LineEffect {
+    pub(super) fn end_part_before(&mut self) -> LineEffect {
         self.in_parts = true;
         LineEffect::EndPartBefore
     }

@@ -95,6 +95,24 @@ fn s10_a_part_shows_whether_it_is_the_first_of_its_event() {
 }
 
 #[test]
+fn s10_a_second_name_begins_the_next_event() {
+    check(
+        "event: a\ndata: {}\nevent: b\ndata: {\nevent: c\ndata: }\nevent: ping\ndata: 1\n\n",
+        &["Line@0 <a> {}", r"Line@18 <c> {\n}", "Line@52 <ping> 1"],
+    );
+    // A name after the data of an event without one is that of the data.
+    check("data: {}\nevent: a\n\n", &["Event@0 <a> {}"]);
+    check(
+        "event: a\ndata: {}\nevent: error\ndata: e\ndata: f\n\n",
+        &["Line@0 <a> {}", r"Event@18 <error> e\nf"],
+    );
+    check(
+        "event: error\ndata: {\ndata: }\nevent: a\ndata: 1",
+        &[r"Line@0 <error> {\n}", "Truncated@29 <a> 1"],
+    );
+}
+
+#[test]
 fn s15_s32_an_event_named_error_is_not_split() {
     check(
         "data: {\"par\nevent: error\ndata: {\"e\":1}\n\n",

@@ -85,6 +85,15 @@ fn reference_events(
         if is_error || [&b"data"[..], b"event", b"id", b"retry"].contains(&field) {
             event.start = event.start.or(Some(at));
         }
+        // S10: a further name after whole data is that of the next event.
+        let is_next = field == b"event" && !event.name.is_empty() && !event.data.is_empty();
+        let data = event.data.join(&b'\n');
+        let is_container = matches!(data.trim_ascii_start().first(), Some(b'{' | b'['));
+        if is_next && is_container && shape(&data) == Json::Complete {
+            event.give(FrameKind::Line, trace);
+            event.apart = true;
+            event.start = Some(at);
+        }
         match field {
             b"" if text.is_empty() => {
                 if !event.data.is_empty() {
