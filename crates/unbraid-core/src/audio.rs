@@ -1,12 +1,18 @@
 //! The audio of a message, which arrives in pieces of base64 (M11).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose},
 };
 use serde_json::Value;
+
+use crate::{
+    Fragment,
+    limits::MAX_JSON_DEPTH,
+    node::{self, Node, is_doubtful},
+};
 
 /// The audio of a message. Each piece of `data` is decoded separately, and the bytes are joined.
 ///
@@ -72,6 +78,64 @@ impl Audio {
     }
 }
 
+/// The JSON of one piece. Half a character at an edge of its transcript stays an escape, which the next piece may complete (C14).
+pub(crate) fn piece_json<'a>(node: &Node<'a>) -> Cow<'a, str> {
+    let is_cut = |text: &Fragment<'_>| text.low.is_some() || text.high.is_some();
+    match node.get(TRANSCRIPT).and_then(Node::fragment).filter(is_cut) {
+        Some(text) => Cow::Owned(with_transcript(node, &text)),
+        None => node.to_json(),
+    }
+}
+
+/// The JSON of one piece, with its transcript joined to the half that waits before it. The half at its end is held back (C14).
+/// True if a half found no partner.
+pub(crate) fn join_transcript<'r>(raw: &'r str, waiting: &mut Option<u16>) -> (Cow<'r, str>, bool) {
+    if waiting.is_none() && !is_doubtful(raw) {
+        return (Cow::Borrowed(raw), false);
+    }
+    let node = node::read(raw, MAX_JSON_DEPTH).ok();
+    let text = node
+        .as_ref()
+        .and_then(|node| node.get(TRANSCRIPT)?.fragment());
+    let (Some(node), Some(text)) = (&node, text.filter(|text| !text.is_empty())) else {
+        return (Cow::Borrowed(raw), false);
+    };
+    let units = waiting.iter().copied().chain(text.low);
+    let is_lone = char::decode_utf16(units).any(|unit| unit.is_err());
+    let mut joined = String::new();
+    text.append_to(&mut joined, waiting);
+    (Cow::Owned(with_transcript(node, &joined.into())), is_lone)
+}
+
+const TRANSCRIPT: &str = "transcript";
+
+/// The JSON of a piece with another transcript.
+fn with_transcript(node: &Node<'_>, text: &Fragment<'_>) -> String {
+    let fields = node.as_object().unwrap_or_default().iter();
+    // `serde_json` has a private name, which no raw JSON may hold.
+    let fields = fields.filter(|(key, _)| !key.starts_with("$serde_json"));
+    let field = |(key, value): &(Cow<'_, str>, Node<'_>)| {
+        let value = match &**key {
+            TRANSCRIPT => Cow::Owned(quoted(text)),
+            _ => value.to_json(),
+        };
+        format!("{}:{value}", Value::from(&**key))
+    };
+    let fields: Vec<String> = fields.map(field).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// A JSON string with the halves at its edges as escapes.
+pub(crate) fn quoted(text: &Fragment<'_>) -> String {
+    let escape = |half: Option<u16>| half.map_or(String::new(), |unit| format!("\\u{unit:04x}"));
+    let json = Value::from(&*text.text).to_string();
+    let inner = json
+        .strip_prefix('"')
+        .and_then(|json| json.strip_suffix('"'));
+    let inner = inner.unwrap_or_default();
+    format!("\"{}{inner}{}\"", escape(text.low), escape(text.high))
+}
+
 /// Decodes base64 of either alphabet, with padding or without, and ignores white space.
 fn decode(data: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
@@ -91,7 +155,7 @@ fn decode(data: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Audio, decode};
+    use super::{Audio, decode, join_transcript};
 
     #[test]
     fn m11_each_piece_has_its_own_padding() {
@@ -104,6 +168,35 @@ mod tests {
         check("", Some(b""));
         check("no base64!", None);
         check("A", None);
+    }
+
+    #[test]
+    fn c14_halves_of_a_transcript_are_joined() {
+        let mut waiting = None;
+        let mut join = |raw: &str| {
+            let (joined, is_lone) = join_transcript(raw, &mut waiting);
+            (joined.into_owned(), is_lone)
+        };
+        let mut check = |raw: &str, joined: &str| assert_eq!(join(raw), (joined.to_owned(), false));
+        check(r#"{"transcript":"\u00e9"}"#, r#"{"transcript":"\u00e9"}"#);
+        check(
+            r#"{"id":"\ud83d\ude00","transcript":"a\n\ud83d","expires_at":1e2}"#,
+            r#"{"id":"\ud83d\ude00","transcript":"a\n","expires_at":1e2}"#,
+        );
+        check(
+            r#"{"data":"AQI=","transcript":""}"#,
+            r#"{"data":"AQI=","transcript":""}"#,
+        );
+        check(r#"{"transcript":"\ude00\ud83d"}"#, r#"{"transcript":"😀"}"#);
+        check(r#"{"transcript":null}"#, r#"{"transcript":null}"#);
+        assert_eq!(
+            join(r#"{"transcript":"b"}"#),
+            ("{\"transcript\":\"\u{FFFD}b\"}".to_owned(), true)
+        );
+        assert_eq!(
+            join(r#"{"transcript":"\ude00"}"#),
+            ("{\"transcript\":\"\u{FFFD}\"}".to_owned(), true)
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use crate::{
     Audio, ChoiceEnd, Config, LimitExceeded, Update, Warning,
+    audio::join_transcript,
     event::Position,
     text_delta::{Delta, DeltaKind, Extras, TextDelta},
     transcript::{Kind, Transcript},
@@ -47,6 +48,8 @@ use think::{ThinkSplitter, push_split_text};
 pub struct ChoiceMachine {
     /// A high surrogate that waits for its other half, for each of `TEXTS`.
     high: [Option<u16>; 3],
+    /// The same for the transcript of the audio.
+    audio_high: Option<u16>,
     /// Whether a delta has brought text or a call: then a full message only repeats it (E21).
     has_delta: bool,
     /// Whether a full message was read.
@@ -72,6 +75,7 @@ impl ChoiceMachine {
         let config = config.into();
         Self {
             high: [None; 3],
+            audio_high: None,
             has_delta: false,
             has_message: false,
             so_far: None,
@@ -83,9 +87,10 @@ impl ChoiceMachine {
         }
     }
 
-    /// The halves of characters at the end of the reasoning, the content and the refusal.
-    pub(crate) fn waiting_halves(&self) -> [Option<u16>; 3] {
-        self.high
+    /// The halves of characters at the end of the reasoning, the content, the refusal and the transcript of the audio.
+    pub(crate) fn waiting_halves(&self) -> [Option<u16>; 4] {
+        let [reasoning, content, refusal] = self.high;
+        [reasoning, content, refusal, self.audio_high]
     }
 
     /// Whether the choice has ended.
@@ -275,8 +280,12 @@ impl ChoiceMachine {
             );
         }
         if let Some(raw) = update.audio() {
-            transcript.push(Kind::Audio, position, 0, raw);
-            if !Audio::default().absorb(raw) {
+            let (raw, is_lone) = join_transcript(raw, &mut self.audio_high);
+            transcript.push(Kind::Audio, position, 0, &raw);
+            if is_lone {
+                warn_lone_half(position, transcript, self.config.limits.warnings);
+            }
+            if !Audio::default().absorb(&raw) {
                 self.warn(
                     "M11",
                     "a piece of audio is not base64",

@@ -287,10 +287,10 @@ impl Demux {
         self.pipeline.router().metadata()
     }
 
-    /// The halves of characters at the end of a choice's reasoning, content and refusal.
-    pub(crate) fn waiting_halves(&self, choice: ChoiceIndex) -> [Option<u16>; 3] {
+    /// The halves of characters at the end of a choice's reasoning, content, refusal and transcript of its audio.
+    pub(crate) fn waiting_halves(&self, choice: ChoiceIndex) -> [Option<u16>; 4] {
         let slot = self.pipeline.router().slot(choice);
-        slot.map_or([None; 3], |slot| self.pipeline.sink.waiting_halves(slot))
+        slot.map_or([None; 4], |slot| self.pipeline.sink.waiting_halves(slot))
     }
 
     /// How many events were decoded, and how many of them by a template, without parsing.

@@ -212,10 +212,20 @@ pub mod internal {
     }
 
     /// Returns the first halves of characters that wait for their second halves, in escapes, at the end of a choice's reasoning,
-    /// content and refusal (C14).
+    /// content, refusal and transcript of its audio (C14).
     #[must_use]
-    pub fn waiting_halves(demux: &Demux, choice: ChoiceIndex) -> [Option<u16>; 3] {
+    pub fn waiting_halves(demux: &Demux, choice: ChoiceIndex) -> [Option<u16>; 4] {
         demux.waiting_halves(choice)
+    }
+
+    /// Joins the transcript of a piece of audio to the half of a character that waits before it, and holds back the half at its
+    /// end; true if a half found no partner (C14).
+    #[must_use]
+    pub fn join_transcript<'r>(
+        raw: &'r str,
+        waiting: &mut Option<u16>,
+    ) -> (std::borrow::Cow<'r, str>, bool) {
+        crate::audio::join_transcript(raw, waiting)
     }
 
     /// Returns the same of the arguments of a call.

@@ -113,7 +113,7 @@ pub struct Transcript {
     delta_extra: Vec<(Box<str>, String)>,
     /// Which texts (reasoning, content, refusal) end in half a character that arrived after the end. Its other half may still
     /// follow.
-    late_halves: [bool; 3],
+    late_halves: [bool; 4],
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,
 }
@@ -137,7 +137,7 @@ impl Transcript {
             delta_extra: Vec::new(),
             end: None,
             first_cut: CallIndex(u32::MAX),
-            late_halves: [false; 3],
+            late_halves: [false; 4],
             discarded: false,
             discarded_bytes: 0,
         }
@@ -411,7 +411,7 @@ impl Transcript {
         self.text = String::new();
         self.records = Vec::new();
         self.calls = Vec::new();
-        self.late_halves = [false; 3];
+        self.late_halves = [false; 4];
         self.reasoning_source = None;
         self.extra = Vec::new();
         self.delta_extra = Vec::new();

@@ -29,7 +29,7 @@ impl ChoiceMachine {
         let repeats = self.read_payload(update, position, transcript);
         is_known &= transcript.calls().len() == calls;
         if !is_known {
-            transcript.set_late_halves(self.high.map(|high| high.is_some()));
+            transcript.set_late_halves(self.waiting_halves().map(|high| high.is_some()));
             transcript.mark_calls_late();
             self.flush_think(position, transcript); // after the end nothing else delivers held-back text
         }
@@ -155,6 +155,11 @@ impl ChoiceMachine {
                 }
                 warn_lone_half(position, transcript, self.config.limits.warnings);
             }
+        }
+        if self.audio_high.take().is_some() {
+            let rest = "{\"transcript\":\"\u{FFFD}\"}";
+            transcript.push(Kind::Audio, position, 0, rest);
+            warn_lone_half(position, transcript, self.config.limits.warnings);
         }
         self.flush_think(position, transcript);
         if self

@@ -53,9 +53,9 @@ impl ChoiceTable {
         self.choices.get(slot).map(|slot| &slot.transcript)
     }
 
-    pub(super) fn waiting_halves(&self, slot: usize) -> [Option<u16>; 3] {
+    pub(super) fn waiting_halves(&self, slot: usize) -> [Option<u16>; 4] {
         let choice = self.choices.get(slot);
-        choice.map_or([None; 3], |slot| slot.machine.waiting_halves())
+        choice.map_or([None; 4], |slot| slot.machine.waiting_halves())
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::parts::{TextJoiner, content, text_of};
 use crate::{
-    Fragment, ToolCallUpdate,
+    Fragment, ToolCallUpdate, audio,
     chunk::{
         Element, ReasoningOrigin, is_call_field, is_padding, number_calls, put_field, some_text,
     },
@@ -55,7 +55,11 @@ pub(super) fn read_fields<'n, 'a: 'n>(
                     if other == "reasoning_details" {
                         reasoning_details = Some(value);
                     }
-                    put_field(&mut element.fields, key.clone(), value.to_json());
+                    let raw = match other {
+                        "audio" => audio::piece_json(value),
+                        _ => value.to_json(),
+                    };
+                    put_field(&mut element.fields, key.clone(), raw);
                 }
             },
         }

@@ -180,11 +180,13 @@ impl Transcript {
     /// Half a character that came after the end is replaced, unless its other half follows (C14).
     fn replace_late_halves(&self, message: &mut Message) {
         let texts = [
-            &mut message.reasoning,
-            &mut message.content,
-            &mut message.refusal,
+            Some(&mut message.reasoning),
+            Some(&mut message.content),
+            Some(&mut message.refusal),
+            message.audio.as_mut().map(|audio| &mut audio.transcript),
         ];
-        for (text, is_half) in texts.into_iter().zip(self.late_halves) {
+        let texts = texts.into_iter().zip(self.late_halves);
+        for (text, is_half) in texts.filter_map(|(text, is_half)| Some((text?, is_half))) {
             text.extend(is_half.then_some(char::REPLACEMENT_CHARACTER));
         }
     }

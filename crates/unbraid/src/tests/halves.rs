@@ -41,6 +41,14 @@ fn concatenate<'u>(updates: impl IntoIterator<Item = &'u Update<'static>>) -> Ve
         add("reasoning".into(), &update.reasoning);
         add("refusal".into(), &update.refusal);
         add("function".into(), &update.function_arguments);
+        let audio = update.metadata.iter().filter(|(key, _)| key == "audio");
+        for (_, raw) in audio {
+            let audio: serde_json::Value = serde_json::from_str(raw).expect("no half is visible");
+            let transcript = audio["transcript"]
+                .as_str()
+                .map(|text| text.to_owned().into());
+            add("audio".into(), &transcript);
+        }
         for call in &update.tool_calls {
             let index = call.wire_index.unwrap_or(-1);
             add(format!("call {index}"), &call.arguments);
@@ -104,6 +112,23 @@ async fn c14_the_flat_view_joins_halves_of_each_choice_and_kind() {
         "1 content: x😀y",
     ];
     check(&between, &expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c14_m11_the_flat_view_joins_halves_of_each_transcript() {
+    let audio = |choice, text: &str| {
+        let field = format!("{{\"audio\":{{\"transcript\":\"{text}\"}}}}");
+        delta(choice, &field)
+    };
+    let two = [
+        audio(0, &format!("A{HIGH}")),
+        audio(1, HIGH),
+        audio(0, &format!("{LOW}B")),
+        audio(1, "?"),
+        audio(1, HIGH),
+        finish(1, "stop"),
+    ];
+    check(&two, &["0 audio: A😀B", "1 audio: \u{FFFD}?\u{FFFD}"]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use std::{
 use futures::Stream;
 use unbraid_core::{
     ChoiceIndex, CompletionKind, EventIndex, Fragment, StreamError, ToolCallUpdate, Update,
-    Warning, limits::MAX_ENTRIES,
+    Warning, internal::join_transcript, limits::MAX_ENTRIES,
 };
 
 type Item = Result<Update<'static>, StreamError>;
@@ -78,6 +78,8 @@ enum TextId {
     Reasoning,
     Content,
     Refusal,
+    /// The transcript of the audio.
+    Audio,
     Function,
     /// The arguments of a call, by its index on the wire or else its position in the chunk.
     Call(Option<i64>),
@@ -109,7 +111,8 @@ impl SurrogateJoiner {
         let calls = update.tool_calls.iter();
         let calls = calls.flat_map(|call| [&call.name, &call.arguments]);
         let mut fragments = texts.into_iter().chain(calls).flatten();
-        !self.held.is_empty() || fragments.any(is_cut)
+        let has_half = |raw: &str| raw.contains("\\ud") || raw.contains("\\uD");
+        !self.held.is_empty() || fragments.any(is_cut) || audio(update).any(has_half)
     }
 
     fn push(&mut self, mut update: Update<'static>, ready: &mut VecDeque<Item>) {
@@ -148,6 +151,7 @@ impl SurrogateJoiner {
                 lone |= self.join((choice, text), fragment, false);
             }
         }
+        lone |= self.join_audio(choice, update);
         // A name is joined nowhere, so that no half of it waits.
         let names = update.tool_calls.iter_mut().map(|call| &mut call.name);
         for name in names.chain([&mut update.function_name]).flatten() {
@@ -163,6 +167,28 @@ impl SurrogateJoiner {
         if lone {
             update.warnings.push(lone_half(choice, update.event_index));
         }
+    }
+
+    /// Joins the transcripts of audio, which are inside of raw JSON; true if a half has no partner.
+    fn join_audio(&mut self, choice: ChoiceIndex, update: &mut Update<'static>) -> bool {
+        let mut lone = false;
+        let fields = update.metadata.iter_mut().take(update.delta_field_count);
+        for (_, raw) in fields.filter(|(key, raw)| is_audio(key, raw)) {
+            let key = (choice, TextId::Audio);
+            let mut waiting = self.held.remove(&key);
+            if waiting.is_none() && self.held.len() >= MAX_ENTRIES {
+                continue;
+            }
+            let (joined, is_lone) = join_transcript(raw, &mut waiting);
+            lone |= is_lone;
+            if let Cow::Owned(joined) = joined {
+                *raw = Cow::Owned(joined);
+            }
+            if let Some(high) = waiting {
+                self.held.insert(key, high);
+            }
+        }
+        lone
     }
 
     /// The call that a fragment of arguments continues. Without an index it is the latest call. A call whose header had no
@@ -259,6 +285,11 @@ impl SurrogateJoiner {
                 TextId::Reasoning => update.reasoning = Some(lone),
                 TextId::Content => update.content = Some(lone),
                 TextId::Refusal => update.refusal = Some(lone),
+                TextId::Audio => {
+                    let rest = "{\"transcript\":\"\u{FFFD}\"}";
+                    update.metadata.push(("audio".into(), rest.into()));
+                    update.delta_field_count = 1;
+                }
                 TextId::Function => update.function_arguments = Some(lone),
                 TextId::Call(wire_index) => update.tool_calls.push(
                     ToolCallUpdate::default()
@@ -271,6 +302,18 @@ impl SurrogateJoiner {
     }
 }
 
+/// The pieces of audio in an update, as raw JSON.
+fn audio<'u>(update: &'u Update<'_>) -> impl Iterator<Item = &'u str> {
+    let fields = update.metadata.iter().take(update.delta_field_count);
+    let pieces = fields.filter(|(key, raw)| is_audio(key, raw));
+    pieces.map(|(_, raw)| &**raw)
+}
+
+/// M11: audio is an object; any other value of that name is an ordinary field.
+fn is_audio(key: &str, raw: &str) -> bool {
+    key == "audio" && raw.starts_with('{')
+}
+
 fn brings_delta(update: &Update<'_>) -> bool {
     let texts = [
         &update.reasoning,
@@ -279,6 +322,7 @@ fn brings_delta(update: &Update<'_>) -> bool {
         &update.function_arguments,
     ];
     !update.tool_calls.is_empty()
+        || audio(update).next().is_some()
         || texts
             .into_iter()
             .flatten()

@@ -50,6 +50,21 @@ fn c14_f06_halves_after_the_end_are_joined() {
 }
 
 #[test]
+fn c14_f06_m11_halves_in_a_transcript_after_the_end_are_joined() {
+    let transcript = |deltas: &[&str]| {
+        let audio = after_the_end(deltas).audio;
+        audio.map(|audio| audio.transcript)
+    };
+    let [first, second] = [
+        r#"{"audio":{"transcript":"L\ud83d"}}"#,
+        r#"{"audio":{"transcript":"\ude00!"}}"#,
+    ];
+    assert_eq!(transcript(&[first, second]).as_deref(), Some("L😀!"));
+    assert_eq!(transcript(&[first]).as_deref(), Some("L\u{FFFD}"));
+    assert_eq!(transcript(&[second]).as_deref(), Some("\u{FFFD}!"));
+}
+
+#[test]
 fn c14_halves_in_a_name_are_replaced_with_a_warning() {
     let names = |body: &str| {
         let mut demux = Demux::new(Config::default());

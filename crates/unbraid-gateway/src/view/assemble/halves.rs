@@ -16,24 +16,29 @@ pub(super) struct Halves {
     reasoning: Option<u16>,
     content: Option<u16>,
     refusal: Option<u16>,
+    audio: Option<u16>,
     calls: Vec<(CallIndex, u16)>,
 }
 
 impl Halves {
     pub(super) fn of(demux: &Demux, transcript: &Transcript, message: &Message) -> Self {
-        let [reasoning, content, refusal] = waiting_halves(demux, transcript.index());
+        let [reasoning, content, refusal, audio] = waiting_halves(demux, transcript.index());
         let calls = message.tool_calls.iter().map(|call| call.call_index);
         let half = |call| Some((call, waiting_half_of_call(transcript, call)?));
         Self {
             reasoning,
             content,
             refusal,
+            audio,
             calls: calls.filter_map(half).collect(),
         }
     }
 
     /// A field of a message, or of the entry of a text completion, with its half.
     pub(super) fn complete<'r>(&self, name: &str, raw: &'r str) -> Cow<'r, str> {
+        if name == "audio" {
+            return with_half_of_transcript(raw, self.audio);
+        }
         let half = match name {
             "content" | "text" => self.content,
             "reasoning" => self.reasoning,
@@ -70,6 +75,14 @@ pub(super) fn legacy_call(message: &Message) -> Option<CallIndex> {
     let mut calls = message.tool_calls.iter();
     let legacy = calls.find(|call| call.kind == CallKind::LegacyFunction);
     legacy.map(|call| call.call_index)
+}
+
+/// The audio of a message, whose transcript is its last field.
+fn with_half_of_transcript(raw: &str, half: Option<u16>) -> Cow<'_, str> {
+    match (raw.strip_suffix("\"}"), half) {
+        (Some(text), Some(half)) => Cow::Owned(format!("{text}\\u{half:04x}\"}}")),
+        _ => Cow::Borrowed(raw),
+    }
 }
 
 /// A JSON string, or null in its place, with half a character at its end.

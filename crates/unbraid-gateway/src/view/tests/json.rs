@@ -186,6 +186,12 @@ fn a_snapshot_ends_with_the_half_of_a_character_that_has_arrived() {
             check("/v1/chat/completions", &chunk, &field);
         }
     }
+    for text in ["A", ""] {
+        let transcript = format!(r#""transcript":"{text}\ud83d""#);
+        let chunk =
+            format!(r#"{{"choices":[{{"index":0,"delta":{{"audio":{{{transcript}}}}}}}]}}"#);
+        check("/v1/chat/completions", &chunk, &transcript);
+    }
     let arguments = r#""arguments":"{\"a\":\"\ud83d""#;
     for (call, kind) in [("function", "function"), ("custom", "custom")] {
         let called = match call {
