@@ -150,7 +150,7 @@ pub(crate) fn identify_value(value: &Value, name: &str) -> Option<&'static str> 
 fn identify(value: &WireValue) -> Option<&'static str> {
     let WireValue { name, value } = value;
     let has = |key: &str| !value[key].is_null();
-    let kind = value["type"].as_str().unwrap_or(name);
+    let kind = kind_of(value, name);
     let is_gemini = |value: &Value| {
         ["candidates", "promptFeedback", "usageMetadata"]
             .iter()
@@ -231,6 +231,12 @@ fn is_error(value: &WireValue) -> bool {
     let error = &value.value["error"];
     let is_set = !error.is_null() && *error != "" && *error != Value::Bool(false);
     let is_error = value.name == "error" || value.value["type"] == "error" || is_set;
+/// The type of a value, or the name of its event in place of a type that is missing or empty (D09).
+fn kind_of<'v>(value: &'v Value, name: &'v str) -> &'v str {
+    let own = value["type"].as_str().filter(|kind| !kind.is_empty());
+    own.unwrap_or(name)
+}
+
     is_error || fault::in_value(&value.value, &value.name).is_some()
 }
 

@@ -19,9 +19,10 @@ impl<'n, 'a> WireEvent<'n, 'a> {
         Self { name, node }
     }
 
-    /// The type of the value: its field `type`, or else the event's name (D09).
+    /// The type of the value: its field `type`, unless that is empty, or else the event's name (D09).
     pub(crate) fn kind(&self) -> Option<Cow<'n, str>> {
         let own = self.node.get("type").and_then(Node::as_str);
+        let own = own.filter(|kind| !kind.is_empty());
         own.map(|kind| Cow::Borrowed(&*kind.text))
             .or_else(|| self.name.map(Cow::Borrowed))
     }

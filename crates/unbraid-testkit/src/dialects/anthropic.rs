@@ -48,7 +48,7 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
     let (mut started, mut has_head, mut has_content, mut done) = (false, false, false, false);
     for wire in values {
         let value = &wire.value;
-        let kind = value["type"].as_str().unwrap_or(&wire.name);
+        let kind = super::kind_of(value, &wire.name);
         if done {
             break;
         }

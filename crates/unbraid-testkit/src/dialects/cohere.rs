@@ -68,7 +68,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
             answer.error = true;
             break;
         }
-        let kind = value["type"].as_str().unwrap_or(&wire.name);
+        let kind = super::kind_of(value, &wire.name);
         let message = &value["delta"]["message"];
         started = true;
         has_content |= [

@@ -55,7 +55,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
     let (mut first_id, mut begun_to) = (None, None);
     for wire in &stream.values {
         let value = &wire.value;
-        let kind = value["type"].as_str().unwrap_or(&wire.name);
+        let kind = super::kind_of(value, &wire.name);
         if matches!(kind, "error" | "response.error")
             || (!kind.starts_with("response.")
                 && value["object"] != "response"
