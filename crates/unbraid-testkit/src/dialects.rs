@@ -176,6 +176,10 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         let fields = value.as_object();
         fields.is_some_and(|fields| fields.keys().any(|key| converse(key)))
     };
+    let is_invoke_payload = || {
+        let mut fields = value.as_object().into_iter().flatten();
+        value["bytes"].is_string() && fields.all(|(key, _)| key == "bytes" || key == "p")
+    };
     let is_ollama = || {
         let has_part = has("message") || has("response");
         value["done"].is_boolean() || (has("created_at") && has_part)
@@ -218,6 +222,7 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         || (value.get("stopReason").is_some() && value["output"]["message"].is_object())
         || value["chunk"]["bytes"].is_string()
         || (kind == "chunk" && value["bytes"].is_string())
+        || is_invoke_payload()
         || bedrock::is_body(value)
     {
         Some("bedrock")
@@ -226,17 +231,17 @@ fn identify(value: &WireValue) -> Option<&'static str> {
     }
 }
 
-/// Whether a value is an error of the stream.
-fn is_error(value: &WireValue) -> bool {
-    let error = &value.value["error"];
-    let is_set = !error.is_null() && *error != "" && *error != Value::Bool(false);
-    let is_error = value.name == "error" || value.value["type"] == "error" || is_set;
 /// The type of a value, or the name of its event in place of a type that is missing or empty (D09).
 fn kind_of<'v>(value: &'v Value, name: &'v str) -> &'v str {
     let own = value["type"].as_str().filter(|kind| !kind.is_empty());
     own.unwrap_or(name)
 }
 
+/// Whether a value is an error of the stream.
+fn is_error(value: &WireValue) -> bool {
+    let error = &value.value["error"];
+    let is_set = !error.is_null() && *error != "" && *error != Value::Bool(false);
+    let is_error = value.name == "error" || value.value["type"] == "error" || is_set;
     is_error || fault::in_value(&value.value, &value.name).is_some()
 }
 

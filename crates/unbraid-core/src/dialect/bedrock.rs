@@ -9,6 +9,7 @@ use invoke::Invoked;
 use super::{
     blocks::{Block, Blocks},
     calls::{Calls, Stopped},
+    identify::is_invoke_payload,
     reader::{DialectReader, Output, WireEvent, raw, reason_of, text},
 };
 use crate::{BodyFormat, node::Node};
@@ -214,6 +215,7 @@ fn chunk_bytes<'a>(event: &WireEvent<'_, 'a>) -> Option<std::borrow::Cow<'a, str
     let node = event.node;
     let chunk = match event.name {
         Some("chunk") => node,
+        _ if is_invoke_payload(node) => node,
         Some(_) | None => node.get("chunk")?,
     };
     chunk.get("bytes")?.text()

@@ -171,10 +171,21 @@ fn is_bedrock_body(node: &Node<'_>) -> bool {
         || (has(node, "results") && has(node, "inputTextTokenCount"))
 }
 
-/// A chunk of `InvokeModel` as JSON: the only member, as SDKs have it, or the data of an event with this name (B16).
+/// A chunk of `InvokeModel` as JSON: the only member, as SDKs have it, or the data of an event with this name, which proxies drop
+/// (B16, D09).
 fn is_invoke_chunk(kind: &str, node: &Node<'_>) -> bool {
     let has_bytes = |node: &Node<'_>| node.get("bytes").and_then(Node::as_str).is_some();
-    node.get("chunk").is_some_and(has_bytes) || (kind == "chunk" && has_bytes(node))
+    node.get("chunk").is_some_and(has_bytes)
+        || (kind == "chunk" && has_bytes(node))
+        || is_invoke_payload(node)
+}
+
+/// Whether a value has nothing but the bytes of a chunk of `InvokeModel`, and their padding.
+pub(super) fn is_invoke_payload(node: &Node<'_>) -> bool {
+    let fields = node.as_object().unwrap_or_default();
+    let mut others = fields.iter().map(|(key, _)| &**key);
+    node.get("bytes").and_then(Node::as_str).is_some()
+        && others.all(|key| matches!(key, "bytes" | "p"))
 }
 
 fn is_converse(kind: &str, node: &Node<'_>) -> bool {
