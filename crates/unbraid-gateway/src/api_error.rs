@@ -110,6 +110,8 @@ errors! {
         "the upstream cannot be reached";
     UPSTREAM_INVALID = BAD_GATEWAY, "api_error", "upstream_invalid",
         "the upstream's answer could not be read";
+    UPSTREAM_ENCODING = BAD_GATEWAY, "api_error", "upstream_invalid",
+        "the upstream's answer has a content-encoding that this gateway cannot read";
     UPSTREAM_TIMEOUT = GATEWAY_TIMEOUT, "api_error", "upstream_timeout",
         "the upstream did not answer in time";
     DRAINING = SERVICE_UNAVAILABLE, "api_error", "draining",

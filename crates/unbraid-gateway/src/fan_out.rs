@@ -140,6 +140,9 @@ impl Launch {
     }
 
     async fn started(&self, answer: Answer) -> Result<Launched, ApiError> {
+        if answer.has_unknown_encoding() {
+            return Err(ApiError::UPSTREAM_ENCODING);
+        }
         let is_stream = answer.is_content_type("text/event-stream");
         let mut headers = answer.headers.clone();
         headers.remove(CONTENT_ENCODING);

@@ -266,6 +266,11 @@ impl Answer {
         until_stopped(with_idle_timeout(body, self.idle_timeout), self.stop)
     }
 
+    /// Whether the body has an encoding that the gateway cannot decompress.
+    pub(crate) fn has_unknown_encoding(&self) -> bool {
+        !unbraid_http::internal::is_supported_encoding(self.response.headers())
+    }
+
     /// The body, decompressed. It fails if it is silent for too long, and at the end of a drain.
     pub(crate) fn into_bounded(self) -> ByteStream {
         let (idle, stop) = (self.idle_timeout, self.stop.clone());

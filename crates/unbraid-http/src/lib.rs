@@ -163,6 +163,11 @@ pub mod internal {
         send::is_retryable(&HttpError::from_reqwest(error))
     }
 
+    /// Whether a body with these headers has no encoding, or one that [`byte_stream`] decompresses.
+    pub fn is_supported_encoding(headers: &HeaderMap) -> bool {
+        encoding::is_supported(headers)
+    }
+
     /// Returns the body of a response, decompressed.
     pub fn byte_stream(response: reqwest::Response) -> BoxStream<'static, Result<Bytes, BoxError>> {
         encoding::byte_stream(response)

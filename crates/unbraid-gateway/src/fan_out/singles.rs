@@ -176,6 +176,9 @@ async fn single_body(
     answer: Answer,
     memory: &BodyMemory,
 ) -> Result<(HeaderMap, ByteStream), ApiError> {
+    if answer.has_unknown_encoding() {
+        return Err(ApiError::UPSTREAM_ENCODING);
+    }
     let mut headers = answer.headers.clone();
     headers.remove(CONTENT_ENCODING);
     if answer.is_content_type("text/event-stream") {

@@ -48,16 +48,22 @@ pub(super) enum Kind {
 }
 
 impl WholeAnswer {
-    /// The answer, decompressed.
+    /// The answer, decompressed. One that the gateway cannot decompress is passed through: the client may be able to read it.
     pub(crate) fn of(answer: Answer) -> Self {
         let mut headers = answer.headers.clone();
         headers.remove(CONTENT_LENGTH);
-        headers.remove(CONTENT_ENCODING);
+        let (status, is_multiplexed) = (answer.status, answer.is_multiplexed());
+        let body = if answer.has_unknown_encoding() {
+            answer.into_raw().boxed()
+        } else {
+            headers.remove(CONTENT_ENCODING);
+            answer.into_bounded()
+        };
         Self {
-            status: answer.status,
+            status,
             headers,
-            is_multiplexed: answer.is_multiplexed(),
-            body: answer.into_bounded(),
+            is_multiplexed,
+            body,
         }
     }
 

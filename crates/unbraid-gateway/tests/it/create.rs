@@ -1,5 +1,6 @@
 //! Section 3: creating a stream.
 
+mod encodings;
 mod live;
 
 use serde_json::{Value, json};
@@ -330,28 +331,6 @@ async fn event_names_are_passed_on_and_comments_and_ids_are_not() {
     assert_eq!(events[0].name.as_deref(), Some("custom"));
     assert_eq!(events[0].data, "{\"a\":\n1}");
     assert_eq!(events[0].id, Some(1));
-}
-
-#[tokio::test]
-async fn a_compressed_stream_is_decompressed() {
-    use std::io::Write;
-
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    write!(encoder, "data: {}\n\ndata: [DONE]\n\n", chunk(0, "Hi")).unwrap();
-    let headers = vec![
-        ("content-type", "text/event-stream".into()),
-        ("content-encoding", "gzip".into()),
-    ];
-    let upstream = Upstream::steps(vec![
-        Step::Head(200, headers),
-        Step::Bytes(encoder.finish().unwrap()),
-        Step::End,
-    ])
-    .await;
-    let gateway = start(&upstream).await;
-    let (_, mut post) = gateway.create(1).await;
-    assert_eq!(post.header("content-encoding"), None);
-    assert_eq!(post.rest().await[0].data, chunk(0, "Hi"));
 }
 
 #[tokio::test]

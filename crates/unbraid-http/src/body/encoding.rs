@@ -5,9 +5,14 @@
 
 #[cfg(any(feature = "gzip", feature = "brotli", feature = "zstd"))]
 mod decompress;
+#[cfg(feature = "gzip")]
+mod deflate;
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use reqwest::{
     Response,
     header::{CONTENT_ENCODING, HeaderMap},
@@ -17,7 +22,8 @@ use unbraid::BoxError;
 /// The bytes of a body as they arrive.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, BoxError>>;
 
-/// The encodings that a server may use, for the header `accept-encoding`.
+/// The encodings that a server may use, for the header `accept-encoding`. `deflate` is read, but not requested: servers do not
+/// agree on whether it includes the header of zlib.
 pub(crate) const ACCEPTED_ENCODINGS: &str = match (
     cfg!(feature = "gzip"),
     cfg!(feature = "brotli"),
@@ -33,21 +39,47 @@ pub(crate) const ACCEPTED_ENCODINGS: &str = match (
     (false, false, false) => "identity",
 };
 
+/// The encodings of the IANA registry, except `identity`.
+const REGISTERED_ENCODINGS: [&str; 12] = [
+    "aes128gcm",
+    "br",
+    "compress",
+    "dcb",
+    "dcz",
+    "deflate",
+    "exi",
+    "gzip",
+    "pack200-gzip",
+    "x-compress",
+    "x-gzip",
+    "zstd",
+];
+
 /// An encoding that this build can decompress.
 #[derive(Debug, Clone, Copy)]
 enum Encoding {
     #[cfg(feature = "gzip")]
     Gzip,
+    #[cfg(feature = "gzip")]
+    Deflate,
     #[cfg(feature = "brotli")]
     Brotli,
     #[cfg(feature = "zstd")]
     Zstd,
 }
 
+/// The body has an encoding that this build cannot decompress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the content-encoding of the response is not supported")]
+pub(crate) struct UnknownEncoding;
+
 /// Returns the body of a response, decompressed. A client that has decompressed the body itself removes the header
-/// `content-encoding`, so such a body is passed through.
+/// `content-encoding`, so such a body is passed through. The body of an unknown encoding is one error.
 pub(crate) fn byte_stream(response: Response) -> ByteStream {
-    let encoding = Encoding::of(response.headers());
+    let encoding = match Encoding::of(response.headers()) {
+        Ok(encoding) => encoding,
+        Err(error) => return stream::iter([Err(error.into())]).boxed(),
+    };
     // The address may contain a key, and errors are printed.
     let bytes = response
         .bytes_stream()
@@ -58,12 +90,42 @@ pub(crate) fn byte_stream(response: Response) -> ByteStream {
     }
 }
 
+/// Whether a body with these headers can be read.
+pub(crate) fn is_supported(headers: &HeaderMap) -> bool {
+    Encoding::of(headers).is_ok()
+}
+
 impl Encoding {
-    fn of(headers: &HeaderMap) -> Option<Self> {
-        let name = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim();
-        match name.to_ascii_lowercase().as_str() {
+    /// The encoding of a body. A name that is not registered says nothing: servers declare a character set or a format there, and
+    /// send plain text.
+    fn of(headers: &HeaderMap) -> Result<Option<Self>, UnknownEncoding> {
+        let mut found = None;
+        let values = headers.get_all(CONTENT_ENCODING).iter();
+        let names = values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','));
+        for name in names {
+            let name = name.trim().to_ascii_lowercase();
+            let Some(encoding) = Self::named(&name) else {
+                if REGISTERED_ENCODINGS.contains(&&*name) {
+                    return Err(UnknownEncoding);
+                }
+                continue;
+            };
+            // A body that was compressed twice.
+            if found.replace(encoding).is_some() {
+                return Err(UnknownEncoding);
+            }
+        }
+        Ok(found)
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        match name {
             #[cfg(feature = "gzip")]
             "gzip" | "x-gzip" => Some(Self::Gzip),
+            #[cfg(feature = "gzip")]
+            "deflate" => Some(Self::Deflate),
             #[cfg(feature = "brotli")]
             "br" => Some(Self::Brotli),
             #[cfg(feature = "zstd")]
@@ -88,6 +150,8 @@ impl Encoding {
                 };
                 Decompressed::new(bytes, new, bufread::GzipDecoder::get_mut).boxed()
             }
+            #[cfg(feature = "gzip")]
+            Self::Deflate => deflate::decompress(bytes),
             #[cfg(feature = "brotli")]
             Self::Brotli => {
                 let new = || bufread::BrotliDecoder::new(Input::default());

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use tokio::io::AsyncWriteExt;
+use unbraid::StreamError;
 use unbraid_testkit::{
     cut,
     script::{Script, Step, bytes, content, finish},
@@ -23,6 +24,26 @@ pub(crate) fn compressed(encoding: &str, parts: &[&str]) -> Vec<Vec<u8>> {
             flushed(writer, parts, flate2::write::GzEncoder::get_mut, |writer| {
                 writer.finish().unwrap()
             })
+        }
+        "deflate" => {
+            let level = flate2::Compression::default();
+            let writer = flate2::write::ZlibEncoder::new(Vec::new(), level);
+            flushed(
+                writer,
+                parts,
+                flate2::write::ZlibEncoder::get_mut,
+                |writer| writer.finish().unwrap(),
+            )
+        }
+        "raw deflate" => {
+            let level = flate2::Compression::default();
+            let writer = flate2::write::DeflateEncoder::new(Vec::new(), level);
+            flushed(
+                writer,
+                parts,
+                flate2::write::DeflateEncoder::get_mut,
+                |writer| writer.finish().unwrap(),
+            )
         }
         "br" => {
             let writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20);
@@ -58,11 +79,20 @@ fn flushed<W: Write>(
 
 pub(crate) fn encoded(mut reply: Reply, encoding: &'static str) -> Reply {
     let headers = reply.headers_mut();
-    headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
+    headers.insert(
+        CONTENT_ENCODING,
+        HeaderValue::from_static(header_of(encoding)),
+    );
     reply
 }
 
-pub(crate) const ENCODINGS: [&str; 3] = ["gzip", "br", "zstd"];
+/// The encodings. Servers send `deflate` in two forms.
+pub(crate) const ENCODINGS: [&str; 5] = ["gzip", "deflate", "raw deflate", "br", "zstd"];
+
+/// The value of `content-encoding`.
+pub(crate) fn header_of(encoding: &str) -> &str {
+    encoding.strip_prefix("raw ").unwrap_or(encoding)
+}
 
 #[tokio::test]
 async fn bodies_are_decompressed_at_every_cut() {
@@ -83,10 +113,47 @@ async fn bodies_are_decompressed_at_every_cut() {
             completions.closed().await.unwrap();
         }
         let accepted = server.requests()[0].headers()["accept-encoding"].clone();
-        assert!(
+        assert_eq!(
             accepted.to_str().unwrap().contains(encoding),
+            header_of(encoding) != "deflate",
             "{accepted:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn an_encoding_that_cannot_be_read_is_an_error_that_says_so() {
+    for encoding in ["compress", "Compress", "gzip, br"] {
+        let server = Server::start(move |_| {
+            encoded(full(200, "text/event-stream", two_choices()), encoding)
+        })
+        .await;
+        let completions = server.client().send(&request()).await.unwrap();
+        let closed = completions.closed().await.unwrap_err();
+        assert_eq!(closed.as_str(), "transport", "{encoding}: {closed:?}");
+        let StreamError::Transport(error) = closed else {
+            panic!("{closed:?}");
+        };
+        let causes = error.causes();
+        assert_eq!(
+            causes, "the content-encoding of the response is not supported",
+            "{encoding}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_encoding_is_ignored() {
+    for encoding in ["identity", "utf-8", "identity, gzip"] {
+        let body = match encoding {
+            "identity, gzip" => compressed("gzip", &[&two_choices()]).concat(),
+            _ => two_choices().into_bytes(),
+        };
+        let server =
+            Server::start(move |_| encoded(full(200, "text/event-stream", body.clone()), encoding))
+                .await;
+        let completions = server.client().send(&request()).await.unwrap();
+        assert_eq!(texts(&completions).await, ["one", "two"], "{encoding}");
     }
 }
 
@@ -132,7 +199,8 @@ async fn every_delta_is_read_before_the_connection_is_lost() {
             .try_into()
             .unwrap();
         let mut reply = format!(
-            "HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: 10000\r\n\r\n"
+            "HTTP/1.1 200 OK\r\ncontent-encoding: {}\r\ncontent-length: 10000\r\n\r\n",
+            header_of(encoding)
         )
         .into_bytes();
         reply.extend(written);

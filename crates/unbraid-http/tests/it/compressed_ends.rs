@@ -4,7 +4,7 @@ use tokio::io::AsyncWriteExt;
 use unbraid_testkit::script::{Script, Step, bytes, content};
 
 use crate::{
-    compressed::{ENCODINGS, compressed, encoded},
+    compressed::{ENCODINGS, compressed, encoded, header_of},
     responses::request,
     server::{self, Server, full},
 };
@@ -32,7 +32,7 @@ async fn check(server: &Server, http2: bool, text: &str, ends: &[&str], case: &s
 /// A server that writes the head, this body and its end at once.
 async fn one_write(encoding: &str, body: &[u8], end: &str) -> Server {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-encoding: ";
-    let begin = format!("{head}{encoding}\r\n\r\n{:x}\r\n", body.len());
+    let begin = format!("{head}{}\r\n\r\n{:x}\r\n", header_of(encoding), body.len());
     let reply = [begin.as_bytes(), body, b"\r\n", end.as_bytes()].concat();
     Server::raw(move |mut socket| {
         let reply = reply.clone();

@@ -15,6 +15,12 @@ fn flushed(encoding: Encoding, parts: &[Vec<u8>]) -> Vec<u8> {
             write(&mut writer, parts);
             std::mem::forget(writer); // its end is not written
         }
+        Encoding::Deflate => {
+            let mut writer =
+                flate2::write::ZlibEncoder::new(&mut body, flate2::Compression::fast());
+            write(&mut writer, parts);
+            std::mem::forget(writer); // its end is not written
+        }
         Encoding::Brotli => {
             let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20);
             write(&mut writer, parts);
@@ -74,7 +80,12 @@ fn pieces(body: &[u8], length: usize) -> Vec<Result<Bytes, BoxError>> {
     pieces.map(Ok).collect()
 }
 
-const ENCODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
+const ENCODINGS: [Encoding; 4] = [
+    Encoding::Gzip,
+    Encoding::Deflate,
+    Encoding::Brotli,
+    Encoding::Zstd,
+];
 
 /// No block of any encoding begins with these bytes.
 const WRONG: [u8; 40] = [0x0e; 40];
