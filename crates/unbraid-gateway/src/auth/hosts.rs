@@ -39,7 +39,8 @@ impl AllowedHosts {
     }
 }
 
-/// The host of `host[:port]`; `None` if the port is not a number, or something else follows.
+/// The host of `host[:port]`; `None` if the port is not a number, or something else follows. The port may be empty (RFC 3986,
+/// 3.2.3).
 fn host_without_port(host: &str) -> Option<&str> {
     let authority: Authority = host.parse().ok()?;
     if host.contains('@') {
@@ -50,7 +51,7 @@ fn host_without_port(host: &str) -> Option<&str> {
     let port_is_valid = rest.is_empty()
         || rest
             .strip_prefix(':')
-            .is_some_and(|port| port.parse::<u16>().is_ok());
+            .is_some_and(|port| port.is_empty() || port.parse::<u16>().is_ok());
     port_is_valid.then_some(name)
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn is_own_origin(origin: &str, uri: &Uri, headers: &HeaderMap) -> boo
         .get(HOST)
         .and_then(|host| host.to_str().ok())
         .or_else(|| uri.authority().map(Authority::as_str));
-    // An origin never contains the default port of its scheme, but a `Host` that a proxy has written may.
+    // An origin never contains the default port of its scheme, or an empty one, but a `Host` that a proxy has written may.
     let parts = [("http://", ":80"), ("https://", ":443")];
     let parts = parts.into_iter().find_map(|(scheme, port)| {
         let authority = origin.strip_prefix(scheme)?;
@@ -77,7 +78,8 @@ pub(crate) fn is_own_origin(origin: &str, uri: &Uri, headers: &HeaderMap) -> boo
     let (Some((authority, port)), Some(host)) = (parts, host) else {
         return false;
     };
-    let without_port = host.strip_suffix(port).unwrap_or(host);
+    let without_port = host.strip_suffix(port).or_else(|| host.strip_suffix(':'));
+    let without_port = without_port.unwrap_or(host);
     authority.eq_ignore_ascii_case(host) || authority.eq_ignore_ascii_case(without_port)
 }
 
@@ -114,6 +116,8 @@ mod tests {
             "localhost",
             "localhost:8080",
             "LOCALHOST:1",
+            "localhost:",
+            "[::1]:",
             "127.0.0.1:65535",
             "[::1]",
             "[::1]:80",
@@ -129,6 +133,9 @@ mod tests {
             "localhost:80@evil.com",
             "user@localhost",
             "localhost:http",
+            "localhost::",
+            "localhost:80:",
+            ":",
             "localhost:99999",
             "127.0.0.1.nip.io",
             "0.0.0.0",
@@ -183,6 +190,7 @@ mod tests {
         };
         assert!(own("http://localhost", "localhost:80") && own("http://[::1]", "[::1]:80"));
         assert!(own("https://gateway.lan", "gateway.lan:443"));
+        assert!(own("http://localhost", "localhost:") && own("http://[::1]", "[::1]:"));
         for (origin, host) in [
             ("http://localhost", "localhost:443"),
             ("https://localhost", "localhost:80"),
