@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
-use unbraid_core::ChoiceIndex;
+use unbraid_core::{ChoiceIndex, CompletionKind};
 use unbraid_log::{Batch, End, Event, JournalReader, LogError, Record, Seq};
 
 use super::{
@@ -49,6 +49,7 @@ pub(crate) struct ViewReader {
     after: Seq,
     last_id: Seq,
     target: Target,
+    kind: CompletionKind,
     /// The number of the upstream's error event.
     error: Option<Seq>,
     /// The parts of an event whose last part has not been read.
@@ -79,6 +80,7 @@ impl ViewReader {
             next: reader.next_seq(),
             reader,
             batch: Batch::default(),
+            kind: kind_of(&view.meta().endpoint),
             view,
             target,
             after,
@@ -288,7 +290,7 @@ impl ViewReader {
             keep_index,
             is_only_choice: choices.iter().all(|choice| choice == index),
             part,
-            kind: kind_of(&self.view.meta().endpoint),
+            kind: self.kind,
             is_always_shown: false,
         };
         let cuts = self.view.cuts(seq, event, payload);
