@@ -4,7 +4,9 @@ use axum::{
     body::Body,
     http::{
         HeaderValue, Response, StatusCode,
-        header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{
+            ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+        },
     },
     response::IntoResponse,
 };
@@ -30,6 +32,8 @@ enum ErrorHeader {
     /// `WWW-Authenticate: Bearer`
     Bearer,
     Allow(&'static str),
+    /// `Accept-Encoding: identity` (RFC 9110, 12.5.3).
+    AcceptEncoding,
 }
 
 macro_rules! errors {
@@ -100,6 +104,8 @@ errors! {
         "the body is larger than this gateway allows";
     UNSUPPORTED_MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", "unsupported_media_type",
         "the body must be application/json";
+    UNSUPPORTED_ENCODING = UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", "unsupported_media_type",
+        "the body must not be compressed: this gateway accepts no Content-Encoding", header ErrorHeader::AcceptEncoding;
     IDEMPOTENCY_KEY_REUSED = UNPROCESSABLE_ENTITY, "invalid_request_error", "idempotency_key_reused",
         "the idempotency key was used with another body";
     TOO_MANY_STREAMS = TOO_MANY_REQUESTS, "rate_limit_error", "too_many_streams",
@@ -171,6 +177,9 @@ impl IntoResponse for ApiError {
             }
             Some(ErrorHeader::Allow(methods)) => {
                 headers.insert(ALLOW, HeaderValue::from_static(methods));
+            }
+            Some(ErrorHeader::AcceptEncoding) => {
+                headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             }
             None => {}
         }

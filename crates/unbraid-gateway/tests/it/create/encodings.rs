@@ -1,4 +1,4 @@
-//! Answers of the upstream that are compressed.
+//! Bodies that are compressed: answers of the upstream, and requests.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use flate2::{
     write::{DeflateEncoder, GzEncoder, ZlibEncoder},
 };
 
-use crate::support::{Json, Step, Upstream, chunk, request, send, start};
+use crate::support::{Json, Step, Upstream, chunk, request, send, start, stream_of};
 
 fn answer(status: u16, content_type: &str, encoding: &str, body: Vec<u8>) -> Vec<Step> {
     let headers = vec![
@@ -68,4 +68,35 @@ async fn a_refusal_whose_encoding_is_not_known_is_passed_through_with_its_encodi
         assert_eq!(refused.headers()["content-encoding"], "compress");
         assert_eq!(refused.bytes().await.unwrap(), body);
     }
+}
+
+#[tokio::test]
+async fn a_compressed_request_is_415_and_names_the_header() {
+    let upstream = Upstream::steps(vec![]).await;
+    let gateway = start(&upstream).await;
+    for (encoding, body) in [
+        ("gzip", b"\x1f\x8b\x08".to_vec()),
+        ("identity, br", request(1).into_bytes()),
+    ] {
+        let post = gateway.post(body).header("content-encoding", encoding);
+        let refused = send(post).await;
+        assert_eq!(refused.status(), 415, "{encoding}");
+        assert_eq!(refused.headers()["accept-encoding"], "identity");
+        let error = &refused.value().await["error"];
+        assert_eq!(error["code"], "unsupported_media_type");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("Content-Encoding"), "{message}");
+    }
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn a_request_may_say_that_it_is_not_compressed() {
+    let steps = stream_of(&[&*chunk(0, "Hi"), "[DONE]"]);
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    let post = gateway
+        .post(request(1))
+        .header("content-encoding", "identity");
+    assert_eq!(send(post).await.status(), 200);
 }
