@@ -14,7 +14,10 @@ pub(super) use snapshot::snapshot;
 
 use super::{
     Target,
-    chunk::{CallNumbers, Rewritten, Selection, empty_entry, kind_of, object_of},
+    chunk::{
+        CallNumbers, Cuts, Rewritten, Selection, empty_entry, kind_of, object_of, only_choice,
+        without_error,
+    },
     frame::Frame,
     shared::StreamView,
 };
@@ -120,6 +123,15 @@ fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
                 continue;
             }
             Event::Chunk { payload, .. } | Event::Synthetic { payload, .. } => payload,
+            Event::Error { payload, name } => {
+                // An event with that name is an error, whatever its data is (S15).
+                if !is_after && name != Some("error") {
+                    parts.extend_from_slice(payload);
+                    assembly.feed_beside_error(&parts);
+                }
+                parts.clear();
+                continue;
+            }
             _ => continue,
         };
         // The usage of an only choice belongs to it, although it may come after the end of its view.
@@ -194,6 +206,38 @@ impl Assembly<'_> {
             is_always_shown: false,
         };
         let cuts = self.view.cuts(seq, event, payload);
+        self.apply(&cuts, payload, selection);
+    }
+
+    /// The choices of an error event: what they have comes before the error (X4).
+    fn feed_beside_error(&mut self, payload: &[u8]) {
+        let Some(chunk) = without_error(payload) else {
+            return;
+        };
+        let Target::Choice {
+            index,
+            keep_index,
+            part,
+        } = self.target
+        else {
+            return self.write(&chunk);
+        };
+        let Some(chunk) = only_choice(&chunk, index) else {
+            return;
+        };
+        let selection = Selection {
+            choice: index.0,
+            keep_index,
+            is_only_choice: false,
+            part,
+            kind: kind_of(&self.view.meta().endpoint),
+            is_always_shown: false,
+        };
+        let cuts = Cuts::find(&chunk, false);
+        self.apply(&cuts, &chunk, selection);
+    }
+
+    fn apply(&mut self, cuts: &Cuts, payload: &[u8], selection: Selection) {
         match cuts.apply(payload, selection, &mut self.calls) {
             Rewritten::LeftOut => {}
             Rewritten::Unchanged(data) => self.write(data),

@@ -17,6 +17,8 @@ pub(crate) use synthetic::SyntheticChunks;
 pub(super) use synthetic::{empty_entry, kind_of, object_of};
 use unbraid_core::ChoiceIndex;
 
+use crate::fields::Fields;
+
 /// The chunk with every entry's index set to this one, for the merged chunks of a fan-out. Everything else is
 /// unchanged. `None` if it has no entry.
 pub(crate) fn set_index(payload: &[u8], index: ChoiceIndex) -> Option<Vec<u8>> {
@@ -67,6 +69,16 @@ pub(crate) fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option
         }
     }
     has_entry.then(|| edits.apply(payload))
+}
+
+/// The chunk without the error that it has beside its choices. `None` if it has no choices, or no error.
+pub(crate) fn without_error(payload: &[u8]) -> Option<Vec<u8>> {
+    let fields: Fields = serde_json::from_slice(payload).ok()?;
+    fields.get("error")?;
+    let chunk = fields.encode(&[], &["error"]).into_bytes();
+    let scan = scan::scan(&chunk, false)?;
+    let has_entry = scan.lists.iter().any(|list| !list.entries.is_empty());
+    has_entry.then_some(chunk)
 }
 
 #[cfg(test)]

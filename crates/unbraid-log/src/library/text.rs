@@ -37,6 +37,13 @@ impl ChunkText for ParsedChunks {
         Some(chunk.to_string())
     }
 
+    fn without_error(payload: &[u8]) -> Option<Vec<u8>> {
+        let mut chunk: Value = serde_json::from_slice(payload).ok()?;
+        chunk.as_object_mut()?.remove("error")?;
+        let has_entry = !chunk.get("choices")?.as_array()?.is_empty();
+        has_entry.then(|| chunk.to_string().into_bytes())
+    }
+
     fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>> {
         cut::without_choices(payload, dropped)
     }

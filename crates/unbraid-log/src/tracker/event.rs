@@ -138,8 +138,14 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
             if !matches!(written.role, Role::Single(_)) {
                 written.held.release(log);
                 log.push(&Event::Error { name, payload });
+                return;
             }
-            return;
+            // What the event has of the choice comes before its error (X4).
+            let has_choice = !written.routed.touched().is_empty();
+            let Some(chunk) = C::without_error(payload).filter(|_| has_choice) else {
+                return;
+            };
+            (name, Cow::Owned(chunk))
         }
         Entry::Chunk(name, payload) => (name, payload),
     };

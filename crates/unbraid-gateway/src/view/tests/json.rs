@@ -71,6 +71,39 @@ fn a_choice_that_has_not_appeared_is_an_empty_message() {
 }
 
 #[test]
+fn x4_the_choices_of_an_error_event_belong_to_the_message() {
+    let mut script = Script::new(2);
+    script.text(0, "a");
+    script.text(1, "A");
+    script.error(
+        None,
+        r#"{"error":{"message":"x"},"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"error"}]}"#,
+    );
+    script.seal(End::ServerError);
+    let both = get(&script, Target::Combined);
+    assert_eq!(both["choices"][0]["message"]["content"], "ab");
+    assert_eq!(both["choices"][0]["finish_reason"], "error");
+    assert_eq!(both["choices"][1]["message"]["content"], "A");
+    let first = get(&script, choice(0));
+    assert_eq!(first["choices"][0]["message"]["content"], "ab");
+    let second = get(&script, choice(1));
+    assert_eq!(second["choices"][0]["message"]["content"], "A");
+    assert_eq!(get(&script, kept(0))["choices"][0]["index"], 0);
+}
+
+#[test]
+fn s15_an_event_with_the_name_of_an_error_has_no_choices() {
+    let mut script = Script::new(1);
+    script.text(0, "a");
+    script.error(
+        Some("error"),
+        r#"{"error":{},"choices":[{"index":0,"delta":{"content":"b"}}]}"#,
+    );
+    let json = get(&script, choice(0));
+    assert_eq!(json["choices"][0]["message"]["content"], "a");
+}
+
+#[test]
 fn a_stream_with_an_upstream_error_runs_until_its_log_is_sealed() {
     let mut script = Script::new(1);
     script.text(0, "a");

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{BODY, one_choice};
 use crate::support::{
-    Json, Reader, Step, Upstream, chunk, eventually, json_body, request, send, sse, start,
-    start_with,
+    Event, Json, Reader, Step, Upstream, chunk, eventually, json_body, request, send, sse, start,
+    start_with, stream_of,
 };
 
 #[tokio::test]
@@ -219,4 +219,23 @@ async fn a_refused_request_gives_the_aggregate_its_status_if_the_other_answers_a
     let response = send(gateway.post(whole).header("x-stream-fan-out", "always")).await;
     assert_eq!(response.status(), 429);
     assert_eq!(response.value().await["error"]["message"], "slow down");
+}
+
+#[tokio::test]
+async fn x4_the_choice_of_an_error_event_comes_before_its_error() {
+    let both = r#"{"choices":[{"index":0,"delta":{"content":"b"}}],"error":{"message":"x"}}"#;
+    let upstream = Upstream::steps(stream_of(&[&*chunk(0, "a"), both])).await;
+    let gateway = start(&upstream).await;
+    let post = gateway
+        .post(request(2))
+        .header("x-stream-fan-out", "always");
+    let mut reader = Reader::new(send(post).await);
+    let events = reader.rest().await;
+    let text = |index: u32| -> String {
+        let of = |event: &&Event| event.json()["choices"][0]["index"] == index;
+        events.iter().filter(of).map(Event::text).collect()
+    };
+    assert_eq!((&*text(0), &*text(1)), ("ab", "ab"), "{}", reader.text);
+    let last = events.last().unwrap();
+    assert_eq!(last.json()["error"]["code"], "server_error");
 }
