@@ -143,7 +143,7 @@ async fn an_encoding_that_cannot_be_read_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_encoding_is_ignored() {
+async fn a_name_that_is_not_registered_is_ignored() {
     for encoding in ["identity", "utf-8", "identity, gzip"] {
         let body = match encoding {
             "identity, gzip" => compressed("gzip", &[&two_choices()]).concat(),
