@@ -1,93 +1,16 @@
-//! Parses usage objects and merges them field by field.
+//! Merges usage objects field by field.
 
-use std::{fmt, sync::Arc};
+mod numbers;
+mod parse;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
-use crate::{
-    limits::{MAX_FIELDS, MAX_VALUES},
-    node::to_value,
-};
+pub(super) use self::{numbers::differ_in_numbers_only, parse::parse};
+use crate::limits::MAX_FIELDS;
 
 pub(super) type Fields = Map<String, Value>;
-
-/// The fields of a usage object; `None` for an empty text and for anything that is not an object.
-pub(super) fn parse(raw: &str) -> Option<Fields> {
-    if raw.is_empty() {
-        return None;
-    }
-    let short = Some(raw).filter(|raw| raw.len() <= MAX_VALUES);
-    let report = short.and_then(|raw| serde_json::from_str(raw).ok());
-    match report.map(|Report(value)| value).or_else(|| to_value(raw)) {
-        Some(Value::Object(fields)) => Some(fields),
-        _ => None,
-    }
-}
-
-/// A value that is read as `serde_json` reads it, but whose objects have room for the usual number of fields at once.
-struct Report(Value);
-
-impl<'de> Deserialize<'de> for Report {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ReportVisitor).map(Self)
-    }
-}
-
-struct ReportVisitor;
-
-impl<'de> Visitor<'de> for ReportVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("usage")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(truth.into())
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Report(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        const USUAL_FIELDS: usize = 7; // a table has room for so many, or for twice as many
-        let mut fields = Fields::with_capacity(USUAL_FIELDS);
-        while let Some((key, Report(value))) = entries.next_entry::<String, _>()? {
-            // `serde_json` gives a private name of its own a meaning.
-            if key.starts_with('$') {
-                return Err(A::Error::custom("a private name"));
-            }
-            fields.insert(key, value);
-        }
-        Ok(fields.into())
-    }
-}
 
 /// Merges fields: the last value of each counts, null replaces nothing, and nested details are merged in the same way
 /// (U2, U4, U5).
@@ -275,131 +198,9 @@ pub(super) fn max_completion(fields: &Fields) -> Option<u64> {
     all.into_iter().flatten().max()
 }
 
-/// Whether two JSON texts differ at most in values that are integers. Then the later text replaces everything in the
-/// earlier one.
-pub(super) fn differ_in_numbers_only(one: &str, other: &str) -> bool {
-    // Without escapes, a quote before a colon ends a key.
-    if memchr::memchr(b'\\', one.as_bytes()).is_some() {
-        return false;
-    }
-    numbers_after(one.as_bytes(), other.as_bytes()).is_some()
-}
-
-fn numbers_after(one: &[u8], other: &[u8]) -> Option<()> {
-    let (mut at, mut other_at) = (0, 0);
-    while at < one.len() || other_at < other.len() {
-        let equal = common_len(one.get(at..)?, other.get(other_at..)?);
-        at += equal;
-        other_at += equal;
-        if at == one.len() && other_at == other.len() {
-            break;
-        }
-        // Two numbers may begin with the same digits.
-        let before = one.get(at - equal..at)?;
-        let back = before.iter().rev().take_while(|b| b.is_ascii_digit());
-        let back = back.count();
-        let start = at - back;
-        let is_value = one.get(..start)?.trim_ascii_end().ends_with(b"\":");
-        let length = digits(one.get(start..)?)?;
-        let other_length = digits(other.get(other_at - back..)?)?;
-        (at, other_at) = (start + length, other_at - back + other_length);
-        is_value.then_some(())?;
-    }
-    Some(())
-}
-
-/// The length of the start that two texts have in common.
-fn common_len(one: &[u8], other: &[u8]) -> usize {
-    const STEP: usize = 16;
-    let steps = one.as_chunks::<STEP>().0.iter().zip(other.as_chunks().0);
-    let equal = STEP * steps.take_while(|(a, b)| a == b).count();
-    let (one, other) = (one.get(equal..), other.get(equal..));
-    let rest = one
-        .unwrap_or_default()
-        .iter()
-        .zip(other.unwrap_or_default());
-    equal + rest.take_while(|(a, b)| a == b).count()
-}
-
-/// The number of digits at the start; `None` for none, and for so many that the number may be too large for a count, which
-/// would then not replace the earlier one.
-fn digits(text: &[u8]) -> Option<usize> {
-    const MAX_DIGITS: usize = 15;
-    let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    (1..=MAX_DIGITS).contains(&count).then_some(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(one: &str, other: &str, expected: bool) {
-        assert_eq!(
-            differ_in_numbers_only(one, other),
-            expected,
-            "{one} {other}"
-        );
-        assert_eq!(
-            differ_in_numbers_only(other, one),
-            expected,
-            "{other} {one}"
-        );
-    }
-
-    #[test]
-    fn u04_only_integers_may_differ() {
-        check(
-            "{\"a\":1,\"b\":{\"c\": 22}}",
-            "{\"a\":999,\"b\":{\"c\": 3}}",
-            true,
-        );
-        check("{\"a1\":1}", "{\"a2\":1}", false);
-        check("{\"a\":\"1\"}", "{\"a\":\"2\"}", false);
-        check("{\"a\":1}", "{\"a\":-1}", false);
-        check("{\"a\":1}", "{\"a\":1.5}", false);
-        check("{\"a\":1.5}", "{\"a\":2.5}", true);
-        check("{\"a\":1.5}", "{\"a\":1.7}", false);
-        check("{\"a\":1}", "{\"a\":null}", false);
-        check("{\"a\":1}", "{\"a\":1,\"b\":2}", false);
-        check("{\"a\":[1,2]}", "{\"a\":[1,3]}", false);
-        check("", "{}", false);
-        check("{\"a:1\":1}", "{\"a:2\":1}", false);
-        check("{\"\\\":1\":1}", "{\"\\\":2\":1}", false);
-        check("{\"a\":1}", "{\"a\":99999999999999999999}", false);
-    }
-
-    #[test]
-    fn usage_is_read_as_serde_json_reads_it() {
-        let deep = |levels| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
-        let many: String = (0..40).map(|n| format!("\"{n}\":{n},")).collect();
-        for raw in [
-            "{}",
-            "[1]",
-            "null",
-            "{\"a\":1",
-            "{\"a\":01}",
-            "{\"a\":1,\"b\":{\"c\":[null,true,\"x\\n\",-1,1.50,{}]},\"a\":2}",
-            "{\"a\":1e400,\"b\":12345678901234567890123,\"c\":-0,\"d\":1E2}",
-            "{\"a\":\"\\ud83d\",\"\\u0062\":\"\\ud83d\\ude00\"}",
-            "{\"$serde_json::private::RawValue\":\"{\\\"a\\\":1}\"}",
-            "{\"a\":{\"$serde_json::private::RawValue\":\"2\"},\"$b\":1}",
-            &deep(127),
-            &deep(128),
-            &format!("{{{many}\"z\":1}}"),
-        ] {
-            let expected = match to_value(raw) {
-                Some(Value::Object(fields)) => Some(fields),
-                _ => None,
-            };
-            let text = |fields| serde_json::to_string(fields).unwrap();
-            assert_eq!(
-                parse(raw).as_ref().map(text),
-                expected.as_ref().map(text),
-                "{raw}"
-            );
-        }
-    }
 
     #[test]
     fn invalid_counts_replace_nothing() {

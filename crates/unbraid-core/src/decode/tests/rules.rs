@@ -1,5 +1,8 @@
 //! Each test checks one rule on all decode paths.
 
+mod reasoning;
+mod usage;
+
 use std::sync::Arc;
 
 use super::{check, choice_of, updates};
@@ -104,80 +107,6 @@ fn j15_raw_fields_keep_numbers_of_any_size_on_every_path() {
         );
         assert!(updates.iter().all(|update| update.warnings.is_empty()));
     }
-}
-
-#[test]
-fn u9_a_number_beyond_the_range_of_f64_is_kept_with_a_warning() {
-    let chunk = r#"{"choices":[],"usage":{"prompt_tokens":5,"cost":1e400}}"#;
-    let updates = by_every_path(&[chunk]);
-    let codes: Vec<&str> = updates[0].warnings.iter().map(|w| w.code).collect();
-    assert_eq!(codes, ["U9"]);
-    assert_eq!(
-        updates[0].usage.as_deref(),
-        Some(r#"{"prompt_tokens":5,"cost":1e400}"#)
-    );
-}
-
-#[test]
-fn u6_usage_inside_of_x_groq_counts_beside_none_on_every_path() {
-    let usage = |envelope: &str| {
-        let chunk =
-            format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"a"}}}}],{envelope}}}"#);
-        let updates = by_every_path(&[&chunk]);
-        let usage = updates.iter().find_map(|update| update.usage.clone());
-        usage.map(|usage| usage.into_owned())
-    };
-    let inner = r#""x_groq":{"id":"r","usage":{"prompt_tokens":1}}"#;
-    let found = Some(r#"{"prompt_tokens":1}"#);
-    assert_eq!(usage(inner).as_deref(), found);
-    for null in [
-        format!(r#""usage":null,{inner}"#),
-        format!(r#"{inner},"usage":null"#),
-    ] {
-        assert_eq!(usage(&null).as_deref(), found);
-    }
-    let envelope = r#""usage":{"prompt_tokens":2}"#;
-    for both in [format!("{envelope},{inner}"), format!("{inner},{envelope}")] {
-        assert_eq!(usage(&both).as_deref(), Some(r#"{"prompt_tokens":2}"#));
-    }
-    let escaped = inner.replace("usage", "us\\u0061ge");
-    assert_eq!(usage(&escaped).as_deref(), found);
-    for (none, kept) in [
-        (r#""x_groq":{"id":"r"}"#, true),
-        (r#""x_groq":{"usage":[{"prompt_tokens":1}]}"#, true),
-        (r#""x_groq":["usage",{"prompt_tokens":1}]"#, true),
-        (r#""x_groq":{"a":{"usage":{"prompt_tokens":1}}}"#, true),
-        (r#""x_groq":null"#, false),
-    ] {
-        assert_eq!(usage(none), None, "{none}");
-        let chunk = format!(r#"{{"choices":[{{"index":0,"delta":{{}}}}],{none}}}"#);
-        let updates = by_every_path(&[&chunk]);
-        assert_eq!(
-            updates.iter().any(|update| !update.metadata.is_empty()),
-            kept
-        );
-    }
-}
-
-/// A template of a chunk with `x_groq` would take its later values for unknown fields.
-#[test]
-fn u6_usage_inside_of_x_groq_is_found_in_each_chunk() {
-    let chunk = |inner: &str| {
-        format!(
-            r#"{{"choices":[{{"index":0,"delta":{{"content":"a"}}}}],"x_groq":{{"usage":{inner}}}}}"#
-        )
-    };
-    let chunks = [
-        "null",
-        "5",
-        r#"{"prompt_tokens":1}"#,
-        r#"{"prompt_tokens":2}"#,
-    ]
-    .map(chunk);
-    let updates = by_every_path(&chunks.each_ref().map(|chunk| &**chunk));
-    let found = updates.iter().filter_map(|update| update.usage.as_deref());
-    let found: Vec<&str> = found.collect();
-    assert_eq!(found, [r#"{"prompt_tokens":1}"#, r#"{"prompt_tokens":2}"#]);
 }
 
 #[test]
@@ -306,93 +235,6 @@ fn c14_halves_of_a_character_join_across_parts_and_deltas() {
 }
 
 #[test]
-fn r4_halves_of_a_character_join_across_reasoning_details() {
-    let details = |list: &str| choice_of(&format!("\"delta\":{{\"reasoning_details\":{list}}}"));
-    let one = by_every_path(&[&details(r#"[{"text":"A\ud83d"},{"summary":"\ude42B"}]"#)]);
-    let fragment = one[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!(fragment.text, "A🙂B");
-    let two = by_every_path(&[&details(r#"[{"text":"A\ud83d"}]"#)]);
-    let fragment = two[0].reasoning.as_ref().expect("reasoning");
-    assert_eq!((&*fragment.text, fragment.high), ("A", Some(0xD83D)));
-}
-
-/// Such a part is kept for its signature, and repeats text of the answer.
-#[test]
-fn r4_a_signed_part_of_gemini_does_not_count_as_reasoning() {
-    let list = r#"[{"text":"32","thoughtSignature":"s"}]"#;
-    let chunk = choice_of(&format!(
-        r#""delta":{{"content":"32","reasoning_details":{list}}}"#
-    ));
-    let updates = by_every_path(&[&chunk, &chunk]);
-    assert_eq!(updates.len(), 2);
-    for update in &updates {
-        assert_eq!(update.reasoning, None);
-        assert_eq!(update.content.as_ref().map(|text| &*text.text), Some("32"));
-    }
-}
-
-#[test]
-fn r5_reasoning_keys_are_configurable_and_ranked() {
-    let keys = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| Arc::from(*name))
-            .collect::<Vec<_>>()
-    };
-    let chunk =
-        choice_of(r#""delta":{"reasoning":"a","deliberation":"b","notes":"","content":"c"}"#);
-    let reasoning = |names: &[&str]| {
-        let updates = by_every_path_with(&[&chunk, &chunk], &keys(names));
-        let update = updates.last().expect("one").clone();
-        let text = update.reasoning.map(|fragment| fragment.text.into_owned());
-        let extra: Vec<String> = update.metadata.iter().map(|(k, _)| k.to_string()).collect();
-        (text.unwrap_or_default(), extra.join(" "))
-    };
-    let result = |text: &str, extra: &str| (text.to_owned(), extra.to_owned());
-    assert_eq!(
-        reasoning(&["deliberation", "reasoning"]),
-        result("b", "notes")
-    );
-    assert_eq!(
-        reasoning(&["reasoning", "deliberation"]),
-        result("a", "notes")
-    );
-    assert_eq!(
-        reasoning(&["notes", "deliberation"]),
-        result("b", "reasoning")
-    );
-    assert_eq!(reasoning(&[]), result("", "reasoning deliberation notes"));
-    assert_eq!(reasoning(&["content"]).0, "", "it has a meaning of its own");
-    let many: Vec<String> = (0..20).map(|n| format!("n{n}")).collect();
-    let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let with_late_names = [&many[..], &["reasoning", "deliberation"]].concat();
-    assert_eq!(reasoning(&with_late_names), result("a", "notes"));
-}
-
-#[test]
-fn r5_a_template_reads_reasoning_under_a_configured_key() {
-    let keys = [Arc::from("deliberation")];
-    let chunk = |text: &str| choice_of(&format!("\"delta\":{{\"deliberation\":\"{text}\"}}"));
-    let mut decoder = Decoder::new(false, MAX_JSON_DEPTH).with_reasoning_keys(&keys);
-    let mut texts = Vec::new();
-    for text in ["a", "b", "c"] {
-        let data = chunk(text);
-        let frame = crate::frame::Frame::of_data(data.as_bytes(), 0);
-        let mut sink = |update: &Update<'_>| {
-            texts.extend(
-                update
-                    .reasoning
-                    .as_ref()
-                    .map(|fragment| fragment.text.to_string()),
-            );
-        };
-        decoder.decode(frame, &mut sink).expect("lenient");
-    }
-    assert_eq!(texts, ["a", "b", "c"]);
-    assert_eq!(decoder.template_hits(), 2);
-}
-
-#[test]
 fn foreign_json_has_the_same_format_on_every_path() {
     for chunk in [
         r#"{"content":"x","stop":false}"#,
@@ -439,32 +281,4 @@ fn c19_an_entry_without_text_has_fields_beside_it_only_in_a_text_completion() {
         panic!("one update");
     };
     assert!(update.reasoning.is_none() && update.content.is_some());
-}
-
-#[test]
-fn u02_u05_usage_without_any_value_is_absent_and_hides_no_other() {
-    let none = r#"{"prompt_tokens":null,"5m_tokens": null,"prompt_tokens_details":{"cached_tokens":null}}"#;
-    for none in ["{}", "{ }", none, r#"{"a\":1":null}"#] {
-        let groq = format!(
-            r#"{{"choices":[],"usage":{none},"x_groq":{{"id":"r","usage":{{"prompt_tokens":3}}}}}}"#
-        );
-        let updates = by_every_path(&[&groq]);
-        assert_eq!(
-            updates[0].usage.as_deref(),
-            Some(r#"{"prompt_tokens":3}"#),
-            "{none}"
-        );
-        let choice = choice_of(&format!(r#""delta":{{"content":"a"}},"usage":{none}"#));
-        assert_eq!(by_every_path(&[&choice, &choice])[1].usage, None, "{none}");
-    }
-    for some in [
-        r#"{"a":0}"#,
-        r#"{"a" : 1}"#,
-        r#"{"a":"1"}"#,
-        r#"{"a":{"b":-1}}"#,
-        r#"{"a":[]}"#,
-    ] {
-        let chunk = format!(r#"{{"choices":[],"usage":{some}}}"#);
-        assert_eq!(by_every_path(&[&chunk])[0].usage.as_deref(), Some(some));
-    }
 }
