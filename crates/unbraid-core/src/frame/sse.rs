@@ -27,6 +27,8 @@ pub(super) struct Sse {
     in_parts: bool,
     /// Whether a part of this event was returned.
     has_part: bool,
+    /// Whether `next_name` has followed the data.
+    has_next_name: bool,
     strict: bool,
     limit: usize,
     /// The offset of the event's first field.
@@ -42,6 +44,10 @@ pub(super) struct Sse {
     /// The state of the data as JSON, if `is_followed`. The data of an event with one line never is.
     value: Value,
     bare: BareLines,
+    /// A second name, and the offset of its line. It is that of the event after this one (S10) if data follows that does not
+    /// belong to this event.
+    next_name: Vec<u8>,
+    next_start: u64,
 }
 
 /// The fields of the current event that are in the current read. They are copied only if the read ends before the
@@ -85,8 +91,11 @@ impl Sse {
             is_followed: false,
             in_parts: false,
             has_part: false,
+            has_next_name: false,
             pending_line: None,
             bare: BareLines::default(),
+            next_name: Vec::new(),
+            next_start: 0,
             strict,
             limit,
         }
@@ -178,6 +187,7 @@ impl Sse {
         }
         // The standard drops this event, but it may be the one with the finish reason or the usage.
         if self.has_data {
+            self.take_next_name(&mut InRead::default());
             return Ok(Some(self.dispatch(FrameKind::Truncated, InRead::default())));
         }
         Ok(self.bare.take())
@@ -199,7 +209,7 @@ impl Sse {
     /// How many bytes of the current event are kept.
     #[inline]
     pub(super) fn buffered_bytes(&self) -> usize {
-        self.name.len() + self.data.len()
+        self.name.len() + self.data.len() + self.next_name.len()
     }
 
     /// The offset of the kept line that can be processed without any further byte.
@@ -306,17 +316,7 @@ impl Sse {
                 self.note_field(offset);
                 return self.add_data(value, in_read);
             }
-            b"event" => {
-                let has_data = self.has_data || in_read.data.is_some();
-                if has_data && self.is_whole_with_name(in_read) {
-                    return Ok(self.end_part_before());
-                }
-                self.note_field(offset);
-                // S16: a ping without a blank line before it must not rename the data that precedes it.
-                if value != b"ping" || !has_data {
-                    in_read.name = Some(value);
-                }
-            }
+            b"event" => self.read_name(value, offset, in_read),
             b"id" | b"retry" => self.note_field(offset),
             // S15: llama.cpp wrote the error as a field of its own. Data before it must not become the error.
             b"error" if value.starts_with(b"{") && !self.has_data && in_read.data.is_none() => {
@@ -339,6 +339,7 @@ impl Sse {
     #[inline]
     fn read_blank_line(&mut self, in_read: &mut InRead<'_>) -> LineEffect {
         if self.has_data || in_read.data.is_some() {
+            self.take_next_name(in_read);
             self.in_parts = false;
             return LineEffect::EndEvent;
         }
@@ -420,6 +421,10 @@ impl Sse {
         self.is_followed = false;
         self.start = None;
         self.is_lent = false;
+        if self.has_next_name {
+            self.take_next_name(&mut InRead::default());
+            self.start = Some(self.next_start);
+        }
     }
 }
 

@@ -97,9 +97,18 @@ fn elements(text: &str, stream: &mut Stream) -> Vec<Value> {
     }
 }
 
+/// Whether a line continues the JSON before it.
+fn continues(before: &str, line: &str) -> bool {
+    let read = |text: &str| serde_json::from_str::<Value>(text);
+    let is_open = |text: &str| read(text).is_err_and(|error| error.is_eof());
+    let joined = format!("{before}\n{line}");
+    is_open(before) && (is_open(&joined) || read(&joined).is_ok())
+}
+
 fn events(text: &str) -> Stream {
     let mut stream = Stream::default();
     let (mut name, mut data, mut bare) = (String::new(), Vec::new(), String::new());
+    let mut second: Option<String> = None;
     let last = text.lines().count();
     let is_unfinished = !text.ends_with(['\n', '\r'])
         && text
@@ -113,25 +122,28 @@ fn events(text: &str) -> Stream {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "data" => data.push(value.to_owned()),
-            "event" => {
-                let text = data.join("\n");
-                let value_of = |text: &str| serde_json::from_str::<Value>(text);
-                let is_whole =
-                    value_of(&text).is_ok_and(|value| value.is_object() || value.is_array());
-                // S10: a second name begins the next event.
-                if is_whole && !name.is_empty() {
-                    stream.event(&name, &text);
-                    data.clear();
+            "data" => {
+                if let Some(next) = second.take_if(|_| !value.trim().is_empty()) {
+                    // S10: it is that of the next event, if this is not more of the same value.
+                    if name == "error" || !continues(&data.join("\n"), value) {
+                        stream.event(&name, &data.join("\n"));
+                        data.clear();
+                        name = next;
+                    } else if next != "ping" {
+                        name = next;
+                    }
                 }
-                value.clone_into(&mut name);
+                data.push(value.to_owned());
             }
+            "event" if !data.is_empty() && !name.is_empty() => second = Some(value.to_owned()),
+            "event" => value.clone_into(&mut name),
             // S15: an error as a field of its own.
             "error" if value.starts_with('{') && data.is_empty() => {
                 field.clone_into(&mut name);
                 data.push(value.to_owned());
             }
             "" if line.is_empty() => {
+                name = second.take().filter(|next| next != "ping").unwrap_or(name);
                 let lost = stream.lost;
                 // The end of the stream cut an event before its data.
                 if position == last && is_unfinished && data.iter().all(String::is_empty) {

@@ -53,6 +53,7 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
     let mut event = Event::default();
     for line in text.lines() {
         if line.is_empty() {
+            event.rename();
             frames.extend(std::mem::take(&mut event).read(strict));
         } else if strict && (line.starts_with(':') || line.trim().is_empty()) {
             // R03: legal, without a meaning.
@@ -64,12 +65,15 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
             frames.extend(std::mem::take(&mut event).read(strict));
             frames.push(Frame::Done);
         } else {
-            if !strict && line.starts_with("event:") && event.is_whole_with_name() {
-                frames.extend(std::mem::take(&mut event).read(strict));
+            if !strict && event.is_followed_by(line) {
+                let name = event.next.take().unwrap_or_default();
+                frames.extend(event.read(strict));
+                event = Event::named_so(name);
             }
             event.line(line);
         }
     }
+    event.rename();
     // S21: an event without its blank line at the end of the stream counts if its data is complete.
     frames.extend(event.read_cut(strict, text.ends_with('\n')));
     frames
@@ -79,6 +83,8 @@ fn events(text: &str, strict: bool) -> Vec<Frame> {
 struct Event {
     name: String,
     data: Vec<String>,
+    /// A second name, after the data.
+    next: Option<String>,
 }
 
 impl Event {
@@ -86,7 +92,15 @@ impl Event {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "data" => self.data.push(value.to_owned()),
+            "data" => {
+                if !value.trim().is_empty() {
+                    self.rename();
+                }
+                self.data.push(value.to_owned());
+            }
+            "event" if !self.data.is_empty() && !self.name.is_empty() => {
+                self.next = Some(value.to_owned());
+            }
             // S16: a ping without a blank line before it does not rename the event before it.
             "event" if value == "ping" && !self.data.is_empty() => {}
             "event" => value.clone_into(&mut self.name),
@@ -99,17 +113,33 @@ impl Event {
         }
     }
 
-    /// Whether a further name is that of the next event, because a value has followed the first one (S10).
-    fn is_whole_with_name(&self) -> bool {
-        let mut rest = &self.data[..];
-        let mut last = Vec::new();
-        while !rest.is_empty() {
-            let (part, taken) = Part::first_of(rest);
-            last = part.frames;
-            rest = &rest[taken..];
+    fn named_so(name: String) -> Self {
+        Self {
+            name,
+            ..Self::default()
         }
-        let is_value = |frame: &Frame| matches!(frame, Frame::Chunk(..) | Frame::Done);
-        !self.name.is_empty() && !last.is_empty() && last.iter().all(is_value)
+    }
+
+    /// The last name of an event counts, unless it is that of a ping (S16).
+    fn rename(&mut self) {
+        if let Some(name) = self.next.take().filter(|name| name != "ping") {
+            self.name = name;
+        }
+    }
+
+    /// Whether a line is data of the next event, whose name has followed the data of this one (S10).
+    fn is_followed_by(&self, line: &str) -> bool {
+        let value = line.strip_prefix("data:").map(str::trim);
+        let Some(value) = value.filter(|value| !value.is_empty() && self.next.is_some()) else {
+            return false;
+        };
+        let lines = [&self.data[..], &[value.to_owned()]].concat();
+        let (mut rest, mut last) = (&lines[..], 0);
+        while !rest.is_empty() {
+            last = Part::first_of(rest).1;
+            rest = &rest[last..];
+        }
+        last == 1 || self.name == "error"
     }
 
     fn read(&self, strict: bool) -> Vec<Frame> {

@@ -23,7 +23,11 @@ impl Sse {
         if !self.has_data && in_read.data.is_none() {
             return self.first_of_part(value, reads_whole_event, in_read);
         }
-        if !reads_whole_event && !value.trim_ascii().is_empty() {
+        let is_blank = value.trim_ascii().is_empty();
+        if reads_whole_event && self.has_next_name && !is_blank {
+            return Ok(self.end_part_before());
+        }
+        if !reads_whole_event && !is_blank {
             self.start_following(in_read);
             if self.value.state() != ValueState::Open || value.trim_ascii() == DONE {
                 return Ok(self.end_part_before());
@@ -33,14 +37,14 @@ impl Sse {
             if self.value.state() == (ValueState::Invalid { after_value: false }) {
                 return Ok(self.end_part_before());
             }
-        } else if self.is_followed {
-            self.value.feed(b"\n");
-            self.value.feed(value);
+        }
+        if !is_blank {
+            self.take_next_name(in_read);
         }
         self.join_data(value, in_read)?;
         let ends_part = match self.value.state() {
-            // A blank line ends nothing. If only such lines followed the first one, `value` still belongs to an earlier event.
-            _ if value.trim_ascii().is_empty() => false,
+            // Only blank lines followed the first line so far, so `value` still belongs to an earlier event.
+            _ if !self.is_followed => false,
             ValueState::Open => false,
             ValueState::Complete => self.in_parts,
             ValueState::Invalid { .. } => true,
@@ -74,15 +78,36 @@ impl Sse {
         })
     }
 
-    /// Whether the event has a name, and data that is one whole object or list: a further name is that of the next event (S10).
-    pub(super) fn is_whole_with_name(&mut self, in_read: &InRead<'_>) -> bool {
-        let data = in_read.data.unwrap_or_else(|| self.data());
-        let is_container = matches!(data.trim_ascii_start().first(), Some(b'{' | b'['));
-        if !is_container || in_read.name.unwrap_or(&self.name).is_empty() {
-            return false;
+    /// Reads the name of an event. Whether a second one is that of its data, as the standard has it, or of the next event
+    /// without a blank line between them (S10), shows at the next data line or blank line.
+    pub(super) fn read_name<'i>(&mut self, name: &'i [u8], offset: u64, in_read: &mut InRead<'i>) {
+        let has_data = self.has_data || in_read.data.is_some();
+        if has_data && !in_read.name.unwrap_or(&self.name).is_empty() {
+            self.next_name.clear();
+            self.next_name.extend_from_slice(name);
+            self.next_start = offset;
+            self.has_next_name = true;
+            return;
         }
-        self.start_following(in_read);
-        self.value.state() == ValueState::Complete
+        self.note_field(offset);
+        // S16: a ping without a blank line before it must not rename the data that precedes it.
+        if name != b"ping" || !has_data {
+            in_read.name = Some(name);
+        }
+    }
+
+    /// Gives the second name to the current event.
+    pub(super) fn take_next_name(&mut self, in_read: &mut InRead<'_>) {
+        let has_data = self.has_data || in_read.data.is_some();
+        if !std::mem::take(&mut self.has_next_name) {
+            return;
+        }
+        // S16, as in `read_name`.
+        if self.next_name != b"ping" || !has_data {
+            in_read.name = None;
+            std::mem::swap(&mut self.name, &mut self.next_name);
+        }
+        self.next_name.clear();
     }
 
     /// Starts to follow the data as JSON, if that has not been done.
@@ -94,7 +119,7 @@ impl Sse {
         }
     }
 
-    pub(super) fn end_part_before(&mut self) -> LineEffect {
+    fn end_part_before(&mut self) -> LineEffect {
         self.in_parts = true;
         LineEffect::EndPartBefore
     }

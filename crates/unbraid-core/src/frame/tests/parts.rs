@@ -100,8 +100,20 @@ fn s10_a_second_name_begins_the_next_event() {
         "event: a\ndata: {}\nevent: b\ndata: {\nevent: c\ndata: }\nevent: ping\ndata: 1\n\n",
         &["Line@0 <a> {}", r"Line@18 <c> {\n}", "Line@52 <ping> 1"],
     );
-    // A name after the data of an event without one is that of the data.
+    check(
+        "event: ping\ndata: null\nevent: a\ndata: [1\nevent: c\ndata: {}\n\n",
+        &["Line@0 <ping> null", "Line@23 <a> [1", "Line@41 <c> {}"],
+    );
+    // Without data it is that of the event (WHATWG), but not a ping (S16).
     check("data: {}\nevent: a\n\n", &["Event@0 <a> {}"]);
+    check(
+        "event: a\ndata: {}\nevent: error\n\nevent: a\ndata: {}\nevent: ping\n\n",
+        &["Event@0 <error> {}", "Event@32 <a> {}"],
+    );
+    check(
+        "event: a\ndata: {}\nevent: b\ndata:\n",
+        &[r"Truncated@0 <b> {}\n"],
+    );
     check(
         "event: a\ndata: {}\nevent: error\ndata: e\ndata: f\n\n",
         &["Line@0 <a> {}", r"Event@18 <error> e\nf"],

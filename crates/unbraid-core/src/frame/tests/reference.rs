@@ -85,18 +85,10 @@ fn reference_events(
         if is_error || [&b"data"[..], b"event", b"id", b"retry"].contains(&field) {
             event.start = event.start.or(Some(at));
         }
-        // S10: a further name after whole data is that of the next event.
-        let is_next = field == b"event" && !event.name.is_empty() && !event.data.is_empty();
-        let data = event.data.join(&b'\n');
-        let is_container = matches!(data.trim_ascii_start().first(), Some(b'{' | b'['));
-        if is_next && is_container && shape(&data) == Json::Complete {
-            event.give(FrameKind::Line, trace);
-            event.apart = true;
-            event.start = Some(at);
-        }
         match field {
             b"" if text.is_empty() => {
                 if !event.data.is_empty() {
+                    event.rename();
                     event.give(FrameKind::Event, trace);
                 }
                 event = new();
@@ -106,9 +98,16 @@ fn reference_events(
                 event.name = field.to_vec();
                 event.data_line(value, at, ended, strict, trace);
             }
+            b"event" if !event.data.is_empty() && !event.name.is_empty() => {
+                event.next = Some((value.to_vec(), at));
+            }
             b"event" if value == b"ping" && !event.data.is_empty() => {}
             b"event" => event.name = value.to_vec(),
-            _ if text.trim_ascii() == DONE && !event.data.is_empty() && event.is_error() => {
+            _ if text.trim_ascii() == DONE
+                && !event.data.is_empty()
+                && event.is_error()
+                && event.next.is_none() =>
+            {
                 event.data.push(DONE);
             }
             _ if text.trim_ascii() == DONE => {
@@ -141,6 +140,7 @@ fn reference_events(
         }
     }
     if !event.data.is_empty() {
+        event.rename();
         event.give(FrameKind::Truncated, trace);
     }
     if !bare.is_empty() {
@@ -154,6 +154,8 @@ struct Event<'b> {
     name: Vec<u8>,
     data: Vec<&'b [u8]>,
     start: Option<usize>,
+    /// A second name, after the data, and where it starts (S10).
+    next: Option<(Vec<u8>, usize)>,
     /// Whether its data lines are not JSON together.
     apart: bool,
     /// The limit on its data.
@@ -165,6 +167,16 @@ impl<'b> Event<'b> {
         let offset = self.start.unwrap_or_default() as u64;
         trace.push(line(kind, &self.name, &self.data.join(&b'\n'), offset));
         (self.name, self.data, self.start) = (Vec::new(), Vec::new(), None);
+        if let Some((name, start)) = self.next.take() {
+            (self.name, self.start) = (name, Some(start));
+        }
+    }
+
+    /// The last of several names counts, unless it is that of a ping (S16).
+    fn rename(&mut self) {
+        if let Some((name, _)) = self.next.take().filter(|(name, _)| name != b"ping") {
+            self.name = name;
+        }
     }
 
     fn is_error(&self) -> bool {
@@ -180,20 +192,29 @@ impl<'b> Event<'b> {
         trace: &mut Vec<String>,
     ) {
         let blank = value.trim_ascii().is_empty();
-        if strict || self.is_error() || (blank && !self.data.is_empty()) {
-            return self.data.push(value);
-        }
-        if !self.data.is_empty() {
+        let mut is_whole = strict || self.is_error();
+        if !self.data.is_empty() && !blank && !strict {
             let before = self.data.join(&b'\n');
             let joined = [&before[..], value].join(&b'\n');
-            if shape(&before) != Json::Begun
-                || value.trim_ascii() == DONE
-                || shape(&joined) == Json::Wrong
-            {
+            let is_apart = match is_whole {
+                true => self.next.is_some(),
+                false => {
+                    shape(&before) != Json::Begun
+                        || value.trim_ascii() == DONE
+                        || shape(&joined) == Json::Wrong
+                }
+            };
+            if is_apart {
                 self.give(FrameKind::Line, trace);
                 self.apart = true;
-                self.start = Some(at);
+                self.start.get_or_insert(at);
+                is_whole = self.is_error();
+            } else {
+                self.rename();
             }
+        }
+        if is_whole || (blank && !self.data.is_empty()) {
+            return self.data.push(value);
         }
         if self.apart && blank {
             return;
