@@ -80,12 +80,29 @@ impl Audio {
 
 /// The JSON of one piece. Half a character at an edge of its transcript stays an escape, which the next piece may complete (C14).
 pub(crate) fn piece_json<'a>(node: &Node<'a>) -> Cow<'a, str> {
-    let is_cut = |text: &Fragment<'_>| text.low.is_some() || text.high.is_some();
-    match node.get(TRANSCRIPT).and_then(Node::fragment).filter(is_cut) {
+    match node.get(TRANSCRIPT).and_then(cut_text) {
         Some(text) => Cow::Owned(with_transcript(node, &text)),
         None => node.to_json(),
     }
 }
+
+/// A text that begins or ends with half a character.
+pub(crate) fn cut_text<'n>(node: &'n Node<'_>) -> Option<Fragment<'n>> {
+    let is_cut = |text: &Fragment<'_>| text.low.is_some() || text.high.is_some();
+    node.fragment().filter(is_cut)
+}
+
+/// The JSON of one piece with U+FFFD for each half of a character, as a value that no other piece completes.
+pub(crate) fn without_halves(raw: &str) -> Cow<'_, str> {
+    let node = is_doubtful(raw).then(|| node::read(raw, MAX_JSON_DEPTH).ok());
+    match node.flatten() {
+        Some(node) => Cow::Owned(node.to_json().into_owned()),
+        None => Cow::Borrowed(raw),
+    }
+}
+
+/// The rest of a transcript that ends with half a character.
+pub(crate) const LONE_HALF: &str = "{\"transcript\":\"\u{FFFD}\"}";
 
 /// The JSON of one piece, with its transcript joined to the half that waits before it. The half at its end is held back (C14).
 /// True if a half found no partner.

@@ -218,6 +218,21 @@ pub mod internal {
         demux.waiting_halves(choice)
     }
 
+    /// Whether a field of a delta is a piece of audio (M11).
+    #[must_use]
+    pub fn is_audio(key: &str, raw: &str) -> bool {
+        crate::update::is_audio(key, raw)
+    }
+
+    /// The piece of audio that ends a transcript whose last character is cut (C14).
+    pub const LONE_HALF: &str = crate::audio::LONE_HALF;
+
+    /// Returns a piece of audio with U+FFFD for each half of a character (C14).
+    #[must_use]
+    pub fn without_halves(raw: &str) -> std::borrow::Cow<'_, str> {
+        crate::audio::without_halves(raw)
+    }
+
     /// Joins the transcript of a piece of audio to the half of a character that waits before it, and holds back the half at its
     /// end; true if a half found no partner (C14).
     #[must_use]

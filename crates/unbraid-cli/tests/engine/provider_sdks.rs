@@ -18,7 +18,7 @@ use crate::{UNBRAID, engine::Server, python::Script};
 const DIALECTS: [&str; 5] = ["anthropic", "cohere", "gemini", "ollama", "responses"];
 
 /// The fixtures that a library reads differently, or not at all, and why.
-const DIFFERENT: [(&str, &str); 93] = [
+const DIFFERENT: [(&str, &str); 94] = [
     (
         "cohere/gateway-a11-content-in-the-start",
         "content in the start is lost, and two messages become one",
@@ -122,6 +122,10 @@ const DIFFERENT: [(&str, &str); 93] = [
     (
         "anthropic/gateway-d09-a-name-without-an-object",
         "data that is not an object raises a TypeError",
+    ),
+    (
+        "anthropic/gateway-d09-empty-types",
+        "an event with an empty type fails an assertion",
     ),
     (
         "anthropic/gateway-a16-cut",

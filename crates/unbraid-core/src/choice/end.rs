@@ -3,6 +3,7 @@
 use super::{ChoiceMachine, TEXTS, text::warn_lone_half, think::ThinkSplitter, tool_calls};
 use crate::{
     ChoiceEnd, FinishReason, Update,
+    audio::LONE_HALF,
     event::Position,
     text_delta::Extras,
     transcript::{Kind, Transcript},
@@ -157,8 +158,7 @@ impl ChoiceMachine {
             }
         }
         if self.audio_high.take().is_some() {
-            let rest = "{\"transcript\":\"\u{FFFD}\"}";
-            transcript.push(Kind::Audio, position, 0, rest);
+            transcript.push(Kind::Audio, position, 0, LONE_HALF);
             warn_lone_half(position, transcript, self.config.limits.warnings);
         }
         self.flush_think(position, transcript);

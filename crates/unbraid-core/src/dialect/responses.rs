@@ -28,7 +28,7 @@ use super::{
     reader::{DialectReader, Lane, Output, WireEvent, fragment, raw, text},
 };
 use crate::{
-    audio::quoted,
+    audio::{cut_text, quoted},
     chunk::CONTENT_PARTS,
     limits::{MAX_ENTRIES, MAX_NAME_BYTES},
     node::Node,
@@ -357,8 +357,8 @@ fn is_image(item: &Node<'_>) -> bool {
 /// A piece of audio, as chat completions have it (M11).
 fn audio<'a>(node: &Node<'a>, key: &str, output: &mut Output<'a>) {
     if let Some(piece) = node.get("delta").filter(|node| node.is_set()) {
-        let text = piece.fragment().map(|text| quoted(&text).into());
-        let json = text.unwrap_or_else(|| raw(piece));
+        let cut = cut_text(piece).filter(|_| key == "transcript");
+        let json = cut.map_or_else(|| raw(piece), |text| quoted(&text).into());
         output.message_field(CHOICE, "audio", format!("{{\"{key}\":{json}}}"));
     }
 }

@@ -129,6 +129,11 @@ async fn c14_m11_the_flat_view_joins_halves_of_each_transcript() {
         finish(1, "stop"),
     ];
     check(&two, &["0 audio: A😀B", "1 audio: \u{FFFD}?\u{FFFD}"]).await;
+    let message = |text: &str| {
+        let audio = format!("{{\"transcript\":\"{text}\"}}");
+        format!("data: {{\"choices\":[{{\"index\":0,\"message\":{{\"audio\":{audio}}}}}]}}\n\n")
+    };
+    check(&[message(&format!("A{HIGH}"))], &["0 audio: A\u{FFFD}"]).await;
 }
 
 #[tokio::test(start_paused = true)]

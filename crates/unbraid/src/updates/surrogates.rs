@@ -14,7 +14,9 @@ use std::{
 use futures::Stream;
 use unbraid_core::{
     ChoiceIndex, CompletionKind, EventIndex, Fragment, StreamError, ToolCallUpdate, Update,
-    Warning, internal::join_transcript, limits::MAX_ENTRIES,
+    Warning,
+    internal::{LONE_HALF, is_audio, join_transcript, without_halves},
+    limits::MAX_ENTRIES,
 };
 
 type Item = Result<Update<'static>, StreamError>;
@@ -135,11 +137,19 @@ impl SurrogateJoiner {
     }
 
     fn join_texts(&mut self, choice: ChoiceIndex, update: &mut Update<'static>) {
-        let mut lone = false;
+        let mut lone = self.join_audio(choice, update);
         // A choice compares messages in place of deltas with one another (E21), so it has to see the halves between them.
-        if update.is_full_message {
-            return;
+        if !update.is_full_message {
+            lone |= self.join_fragments(choice, update);
         }
+        if lone {
+            update.warnings.push(lone_half(choice, update.event_index));
+        }
+    }
+
+    /// Joins the texts and arguments of a delta; true if a half has no partner.
+    fn join_fragments(&mut self, choice: ChoiceIndex, update: &mut Update<'static>) -> bool {
+        let mut lone = false;
         let texts = [
             (TextId::Reasoning, &mut update.reasoning),
             (TextId::Content, &mut update.content),
@@ -151,7 +161,6 @@ impl SurrogateJoiner {
                 lone |= self.join((choice, text), fragment, false);
             }
         }
-        lone |= self.join_audio(choice, update);
         // A name is joined nowhere, so that no half of it waits.
         let names = update.tool_calls.iter_mut().map(|call| &mut call.name);
         for name in names.chain([&mut update.function_name]).flatten() {
@@ -164,22 +173,25 @@ impl SurrogateJoiner {
                 lone |= self.join((choice, text), fragment, false);
             }
         }
-        if lone {
-            update.warnings.push(lone_half(choice, update.event_index));
-        }
+        lone
     }
 
-    /// Joins the transcripts of audio, which are inside of raw JSON; true if a half has no partner.
+    /// Joins the transcripts of audio, which are inside of raw JSON, where no half may stay; true if a half has no partner.
     fn join_audio(&mut self, choice: ChoiceIndex, update: &mut Update<'static>) -> bool {
         let mut lone = false;
         let fields = update.metadata.iter_mut().take(update.delta_field_count);
         for (_, raw) in fields.filter(|(key, raw)| is_audio(key, raw)) {
             let key = (choice, TextId::Audio);
             let mut waiting = self.held.remove(&key);
-            if waiting.is_none() && self.held.len() >= MAX_ENTRIES {
-                continue;
-            }
-            let (joined, is_lone) = join_transcript(raw, &mut waiting);
+            let is_full = waiting.is_none() && self.held.len() >= MAX_ENTRIES;
+            let (joined, is_lone) = match is_full || update.is_full_message {
+                true => {
+                    let whole = without_halves(raw);
+                    let is_lone = whole != *raw;
+                    (whole, is_lone)
+                }
+                false => join_transcript(raw, &mut waiting),
+            };
             lone |= is_lone;
             if let Cow::Owned(joined) = joined {
                 *raw = Cow::Owned(joined);
@@ -286,8 +298,7 @@ impl SurrogateJoiner {
                 TextId::Content => update.content = Some(lone),
                 TextId::Refusal => update.refusal = Some(lone),
                 TextId::Audio => {
-                    let rest = "{\"transcript\":\"\u{FFFD}\"}";
-                    update.metadata.push(("audio".into(), rest.into()));
+                    update.metadata.push(("audio".into(), LONE_HALF.into()));
                     update.delta_field_count = 1;
                 }
                 TextId::Function => update.function_arguments = Some(lone),
@@ -307,11 +318,6 @@ fn audio<'u>(update: &'u Update<'_>) -> impl Iterator<Item = &'u str> {
     let fields = update.metadata.iter().take(update.delta_field_count);
     let pieces = fields.filter(|(key, raw)| is_audio(key, raw));
     pieces.map(|(_, raw)| &**raw)
-}
-
-/// M11: audio is an object; any other value of that name is an ordinary field.
-fn is_audio(key: &str, raw: &str) -> bool {
-    key == "audio" && raw.starts_with('{')
 }
 
 fn brings_delta(update: &Update<'_>) -> bool {

@@ -93,20 +93,12 @@ impl<'t> TemplateMatch<'t> {
                 self.usage = rest;
                 Some(0)
             }
-            Slot::UsageEnd => {
-                let length = self.usage.len().checked_sub(rest.len())?;
-                self.usage = self.usage.get(..length)?;
-                Some(0)
-            }
+            Slot::UsageEnd => cut_at(&mut self.usage, rest),
             Slot::EntryStart => {
                 self.entry = rest;
                 Some(0)
             }
-            Slot::EntryEnd => {
-                let length = self.entry.len().checked_sub(rest.len())?;
-                self.entry = self.entry.get(..length)?;
-                Some(0)
-            }
+            Slot::EntryEnd => cut_at(&mut self.entry, rest),
             Slot::Alphabet => {
                 let (length, _) = string(rest)?;
                 is_start_of_alphabet(rest.get(..length)?).then_some(length)
@@ -115,6 +107,14 @@ impl<'t> TemplateMatch<'t> {
             _ => unread(rest),
         }
     }
+}
+
+/// Ends a value, which began with the rest of the chunk at its start, before this rest. The end itself has no bytes.
+#[inline(always)]
+fn cut_at(value: &mut &[u8], rest: &[u8]) -> Option<usize> {
+    let length = value.len().checked_sub(rest.len())?;
+    *value = value.get(..length)?;
+    Some(0)
 }
 
 /// The length of the inside of a string that is not read: padding, or a signature. It is never decoded, so it is not checked to be
