@@ -339,7 +339,9 @@ impl Sse {
     #[inline]
     fn read_blank_line(&mut self, in_read: &mut InRead<'_>) -> LineEffect {
         if self.has_data || in_read.data.is_some() {
-            self.take_next_name(in_read);
+            if self.has_next_name {
+                self.take_next_name(in_read);
+            }
             self.in_parts = false;
             return LineEffect::EndEvent;
         }

@@ -96,7 +96,7 @@ impl Sse {
         }
     }
 
-    /// Gives the second name to the current event.
+    /// Gives the second name, if there is one, to the current event.
     pub(super) fn take_next_name(&mut self, in_read: &mut InRead<'_>) {
         let has_data = self.has_data || in_read.data.is_some();
         if !std::mem::take(&mut self.has_next_name) {
