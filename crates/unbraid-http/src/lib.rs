@@ -163,6 +163,11 @@ pub mod internal {
         send::is_retryable(&HttpError::from_reqwest(error))
     }
 
+    /// Whether a body with these headers has a registered encoding. Any other name in `content-encoding` says nothing.
+    pub fn is_encoded(headers: &HeaderMap) -> bool {
+        encoding::is_encoded(headers)
+    }
+
     /// Whether a body with these headers has no encoding, or one that [`byte_stream`] decompresses.
     pub fn is_supported_encoding(headers: &HeaderMap) -> bool {
         encoding::is_supported(headers)

@@ -21,7 +21,7 @@ use unbraid_log::StreamId;
 
 use self::{
     attach::{Attach, Form},
-    body::{is_encoded, is_json, read_counted},
+    body::{is_json, read_counted},
     open::{Opening, start_later},
     options::{Durability, RequestOptions},
     request::CreateRequest,
@@ -84,7 +84,8 @@ impl Create {
         if !is_json(&parts.headers) {
             return Err(ApiError::UNSUPPORTED_MEDIA_TYPE);
         }
-        if is_encoded(&parts.headers) {
+        // The gateway reads the request, and it forwards what it has read.
+        if unbraid_http::internal::is_encoded(&parts.headers) {
             return Err(ApiError::UNSUPPORTED_ENCODING);
         }
         let options = RequestOptions::parse(&parts.headers)?;

@@ -95,23 +95,28 @@ pub(crate) fn is_supported(headers: &HeaderMap) -> bool {
     Encoding::of(headers).is_ok()
 }
 
+/// Whether a body with these headers has an encoding, which this build may be unable to decompress.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    registered(headers).next().is_some()
+}
+
+/// The registered encodings of a body, in the order in which they were applied. A name that is not registered says nothing:
+/// servers and clients declare a character set or a format there, and send plain text.
+fn registered(headers: &HeaderMap) -> impl Iterator<Item = &'static str> {
+    let values = headers.get_all(CONTENT_ENCODING).iter();
+    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    names.filter_map(|name| {
+        let name = name.trim_ascii();
+        let mut registered = REGISTERED_ENCODINGS.iter().copied();
+        registered.find(|registered| name.eq_ignore_ascii_case(registered.as_bytes()))
+    })
+}
+
 impl Encoding {
-    /// The encoding of a body. A name that is not registered says nothing: servers declare a character set or a format there, and
-    /// send plain text.
     fn of(headers: &HeaderMap) -> Result<Option<Self>, UnknownEncoding> {
         let mut found = None;
-        let values = headers.get_all(CONTENT_ENCODING).iter();
-        let names = values
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','));
-        for name in names {
-            let name = name.trim().to_ascii_lowercase();
-            let Some(encoding) = Self::named(&name) else {
-                if REGISTERED_ENCODINGS.contains(&&*name) {
-                    return Err(UnknownEncoding);
-                }
-                continue;
-            };
+        for name in registered(headers) {
+            let encoding = Self::named(name).ok_or(UnknownEncoding)?;
             // A body that was compressed twice.
             if found.replace(encoding).is_some() {
                 return Err(UnknownEncoding);

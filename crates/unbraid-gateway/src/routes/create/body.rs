@@ -4,7 +4,7 @@ use axum::{
     body::Body,
     http::{
         HeaderMap,
-        header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
+        header::{CONTENT_LENGTH, CONTENT_TYPE},
     },
 };
 use bytes::Bytes;
@@ -120,16 +120,6 @@ fn detached(body: Bytes) -> Bytes {
     } else {
         body
     }
-}
-
-/// Whether the body is declared as compressed. The gateway reads the request, and it forwards what it has read.
-pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(CONTENT_ENCODING).iter();
-    let mut names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    names.any(|name| {
-        let name = name.trim_ascii();
-        !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")
-    })
 }
 
 /// Whether the body is declared as JSON, whatever its parameters.
