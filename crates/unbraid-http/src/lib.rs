@@ -168,7 +168,7 @@ pub mod internal {
         encoding::is_encoded(headers)
     }
 
-    /// Whether a body with these headers has no encoding, or one that [`byte_stream`] decompresses.
+    /// Whether a body with these headers has no encodings, or some that [`byte_stream`] decompresses.
     pub fn is_supported_encoding(headers: &HeaderMap) -> bool {
         encoding::is_supported(headers)
     }

@@ -8,6 +8,8 @@ mod decompress;
 #[cfg(feature = "gzip")]
 mod deflate;
 
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use futures::{
     StreamExt, TryStreamExt,
@@ -55,8 +57,11 @@ const REGISTERED_ENCODINGS: [&str; 12] = [
     "zstd",
 ];
 
+/// How many encodings of one body are decompressed. Servers use one; a proxy may add one.
+const MAX_ENCODINGS: usize = 3;
+
 /// An encoding that this build can decompress.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     #[cfg(feature = "gzip")]
     Gzip,
@@ -68,7 +73,7 @@ enum Encoding {
     Zstd,
 }
 
-/// The body has an encoding that this build cannot decompress.
+/// The body has an encoding that this build cannot decompress, or too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the content-encoding of the response is not supported")]
 pub(crate) struct UnknownEncoding;
@@ -76,23 +81,47 @@ pub(crate) struct UnknownEncoding;
 /// Returns the body of a response, decompressed. A client that has decompressed the body itself removes the header
 /// `content-encoding`, so such a body is passed through. The body of an unknown encoding is one error.
 pub(crate) fn byte_stream(response: Response) -> ByteStream {
-    let encoding = match Encoding::of(response.headers()) {
-        Ok(encoding) => encoding,
+    let encodings = match Encoding::all_of(response.headers()) {
+        Ok(encodings) => encodings,
         Err(error) => return stream::iter([Err(error.into())]).boxed(),
     };
     // The address may contain a key, and errors are printed.
     let bytes = response
         .bytes_stream()
         .map_err(|error| BoxError::from(error.without_url()));
-    match encoding {
-        Some(encoding) => encoding.decompress(bytes.boxed()),
-        None => bytes.boxed(),
-    }
+    decompress(bytes.boxed(), encodings)
+}
+
+/// Decompresses a body of several encodings, of which the last one is the outermost.
+fn decompress(bytes: ByteStream, encodings: Vec<Encoding>) -> ByteStream {
+    let mut inward = encodings.into_iter().rev();
+    let Some(outermost) = inward.next() else {
+        return bytes;
+    };
+    inward.fold(outermost.decompress(bytes), |bytes, encoding| {
+        encoding.decompress(yielding(bytes))
+    })
+}
+
+/// Lets other tasks have their turn after each read from a decoder. A few bytes may stand for very many, of which the next decoder
+/// produces none, so it would read on without a limit.
+fn yielding(mut bytes: ByteStream) -> ByteStream {
+    let mut yields = false;
+    let poll = move |cx: &mut Context<'_>| {
+        if std::mem::take(&mut yields) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let read = bytes.poll_next_unpin(cx);
+        yields = read.is_ready();
+        read
+    };
+    stream::poll_fn(poll).boxed()
 }
 
 /// Whether a body with these headers can be read.
 pub(crate) fn is_supported(headers: &HeaderMap) -> bool {
-    Encoding::of(headers).is_ok()
+    Encoding::all_of(headers).is_ok()
 }
 
 /// Whether a body with these headers has an encoding, which this build may be unable to decompress.
@@ -113,14 +142,19 @@ fn registered(headers: &HeaderMap) -> impl Iterator<Item = &'static str> {
 }
 
 impl Encoding {
-    fn of(headers: &HeaderMap) -> Result<Option<Self>, UnknownEncoding> {
-        let mut found = None;
+    /// The encodings of a body, in the order in which they were applied (RFC 9110, 8.4). Equal neighbours count once: a proxy may
+    /// repeat the header of a server.
+    fn all_of(headers: &HeaderMap) -> Result<Vec<Self>, UnknownEncoding> {
+        let mut found = Vec::new();
         for name in registered(headers) {
             let encoding = Self::named(name).ok_or(UnknownEncoding)?;
-            // A body that was compressed twice.
-            if found.replace(encoding).is_some() {
+            if found.last() == Some(&encoding) {
+                continue;
+            }
+            if found.len() == MAX_ENCODINGS {
                 return Err(UnknownEncoding);
             }
+            found.push(encoding);
         }
         Ok(found)
     }
@@ -180,3 +214,7 @@ impl Encoding {
         match self {}
     }
 }
+
+#[cfg(test)]
+#[cfg(all(feature = "gzip", feature = "brotli", feature = "zstd"))]
+mod tests;

@@ -16,7 +16,14 @@ use crate::{
 };
 
 /// Compresses and flushes each part on its own. The last item is the end of the encoding.
-pub(crate) fn compressed(encoding: &str, parts: &[&str]) -> Vec<Vec<u8>> {
+pub(crate) fn compressed(encoding: &str, parts: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
+    if let Some((first, others)) = encoding.split_once(", ") {
+        let mut written = compressed(others, &compressed(first, parts));
+        // The end of the first encoding was a part for the others.
+        let end = written.pop().unwrap();
+        written.last_mut().unwrap().extend(end);
+        return written;
+    }
     match encoding {
         "gzip" => {
             let level = flate2::Compression::default();
@@ -63,13 +70,13 @@ pub(crate) fn compressed(encoding: &str, parts: &[&str]) -> Vec<Vec<u8>> {
 
 fn flushed<W: Write>(
     mut writer: W,
-    parts: &[&str],
+    parts: &[impl AsRef<[u8]>],
     inner: impl Fn(&mut W) -> &mut Vec<u8>,
     finish: impl FnOnce(W) -> Vec<u8>,
 ) -> Vec<Vec<u8>> {
     let mut written = Vec::new();
     for part in parts {
-        writer.write_all(part.as_bytes()).unwrap();
+        writer.write_all(part.as_ref()).unwrap();
         writer.flush().unwrap();
         written.push(std::mem::take(inner(&mut writer)));
     }
@@ -86,8 +93,17 @@ pub(crate) fn encoded(mut reply: Reply, encoding: &'static str) -> Reply {
     reply
 }
 
-/// The encodings. Servers send `deflate` in two forms.
-pub(crate) const ENCODINGS: [&str; 5] = ["gzip", "deflate", "raw deflate", "br", "zstd"];
+/// The encodings, and some of bodies that were compressed more than once. Servers send `deflate` in two forms.
+pub(crate) const ENCODINGS: [&str; 8] = [
+    "gzip",
+    "deflate",
+    "raw deflate",
+    "br",
+    "zstd",
+    "gzip, br",
+    "br, gzip",
+    "zstd, gzip, br",
+];
 
 /// The value of `content-encoding`.
 pub(crate) fn header_of(encoding: &str) -> &str {
@@ -113,18 +129,24 @@ async fn bodies_are_decompressed_at_every_cut() {
             completions.closed().await.unwrap();
         }
         let accepted = server.requests()[0].headers()["accept-encoding"].clone();
-        let name = header_of(encoding);
-        assert_eq!(
-            accepted.to_str().unwrap().contains(name),
-            name != "deflate",
-            "{accepted:?}"
-        );
+        for name in header_of(encoding).split(", ") {
+            assert_eq!(
+                accepted.to_str().unwrap().contains(name),
+                name != "deflate",
+                "{accepted:?}"
+            );
+        }
     }
 }
 
 #[tokio::test]
 async fn an_encoding_that_cannot_be_read_is_an_error_that_says_so() {
-    for encoding in ["compress", "Compress", "gzip, br"] {
+    for encoding in [
+        "compress",
+        "Compress",
+        "gzip, compress",
+        "gzip, br, gzip, br",
+    ] {
         let server = Server::start(move |_| {
             encoded(full(200, "text/event-stream", two_choices()), encoding)
         })
@@ -155,6 +177,22 @@ async fn a_name_that_is_not_registered_is_ignored() {
                 .await;
         let completions = server.client().send(&request()).await.unwrap();
         assert_eq!(texts(&completions).await, ["one", "two"], "{encoding}");
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_a_proxy_repeats_counts_once() {
+    for repeated in ["gzip", "x-gzip"] {
+        let body = compressed("gzip", &[&two_choices()]).concat();
+        let server = Server::start(move |_| {
+            let mut reply = encoded(full(200, "text/event-stream", body.clone()), "gzip");
+            let repeated = HeaderValue::from_static(repeated);
+            reply.headers_mut().append(CONTENT_ENCODING, repeated);
+            reply
+        })
+        .await;
+        let completions = server.client().send(&request()).await.unwrap();
+        assert_eq!(texts(&completions).await, ["one", "two"], "{repeated}");
     }
 }
 
