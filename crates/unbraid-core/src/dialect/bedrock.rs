@@ -2,8 +2,10 @@
 
 mod block;
 mod body;
+mod earlier;
 mod invoke;
 
+use earlier::Earlier;
 use invoke::Invoked;
 
 use super::{
@@ -27,6 +29,7 @@ pub(crate) struct Bedrock {
     has_content: bool,
     blocks: Blocks,
     calls: Calls,
+    earlier: Earlier,
     /// The state of a model's own format (B10).
     invoked: Invoked,
 }

@@ -117,6 +117,48 @@ struct Block {
     start: Value,
     deltas: Vec<Value>,
     is_open: bool,
+    /// The number of the event that started or reopened it.
+    opened_at: usize,
+}
+
+impl Block {
+    /// Whether it is a call that the client answers.
+    fn is_call(&self) -> bool {
+        let tool = &self.start["toolUse"];
+        tool.is_object() && tool["type"] != "server_tool_use"
+    }
+
+    fn is_server_tool(&self) -> bool {
+        self.start["toolUse"]["type"] == "server_tool_use"
+    }
+}
+
+/// The block of an index that was opened last, among the open ones or among all.
+fn latest(blocks: &[Block], index: i64, only_open: bool) -> Option<usize> {
+    let is_it = |block: &Block| block.index == index && (block.is_open || !only_open);
+    (0..blocks.len())
+        .filter(|at| is_it(&blocks[*at]))
+        .max_by_key(|at| (blocks[*at].opened_at, *at))
+}
+
+/// Makes the call with the id of a delta the open block of its index, whichever is open (T28). The input of a tool of the server
+/// goes on until its stop.
+fn switch_to_call(blocks: &mut [Block], index: i64, id: &str, now: usize) {
+    let open = latest(blocks, index, true);
+    if id.is_empty() || open.is_some_and(|at| blocks[at].is_server_tool()) {
+        return;
+    }
+    let is_it = |block: &Block| {
+        block.index == index && block.is_call() && text(&block.start["toolUse"], "toolUseId") == id
+    };
+    let Some(at) = blocks.iter().rposition(is_it) else {
+        return;
+    };
+    if let Some(open) = open {
+        blocks[open].is_open = false;
+    }
+    blocks[at].is_open = true;
+    blocks[at].opened_at = now;
 }
 
 /// Whether a start is that of this open call: one that its first delta has overtaken, or that comes twice (A08).
@@ -142,7 +184,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
     }
     let mut blocks: Vec<Block> = Vec::new();
     let (mut started, mut has_head, mut has_content) = (false, false, false);
-    for (name, payload) in events {
+    for (now, (name, payload)) in events.iter().enumerate() {
         let index = payload["contentBlockIndex"].as_i64().unwrap_or_default();
         has_content |= ["contentBlockStart", "contentBlockDelta", "messageStop"].contains(&&**name);
         match name.as_str() {
@@ -156,10 +198,10 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
             }
             "contentBlockStart" => {
                 started = true;
-                let is_it = |block: &&mut Block| block.index == index && block.is_open;
                 let tool = &payload["start"]["toolUse"];
-                let known = blocks.iter_mut().rev().find(is_it);
-                if let Some(block) = known.filter(|block| is_restart(block, tool)) {
+                let known =
+                    latest(&blocks, index, true).filter(|at| is_restart(&blocks[*at], tool));
+                if let Some(block) = known.map(|at| &mut blocks[at]) {
                     let own = &mut block.start["toolUse"];
                     for key in ["toolUseId", "name"] {
                         if text(own, key).is_empty() {
@@ -176,6 +218,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     start: payload["start"].clone(),
                     deltas: Vec::new(),
                     is_open: true,
+                    opened_at: now,
                 });
             }
             "contentBlockDelta" => {
@@ -192,20 +235,23 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                 if is_input && is_headless && text(&delta["toolUse"], "input").is_empty() {
                     continue;
                 }
-                let is_it = |block: &Block| block.index == index && block.is_open;
-                let mut at = blocks.iter().rposition(is_it);
+                switch_to_call(&mut blocks, index, text(&header, "toolUseId"), now);
+                let mut at = latest(&blocks, index, true);
                 // T07: the name of a call with another id begins it, although a stop is missing.
                 let is_other = |block: &Block| {
                     let own = text(&block.start["toolUse"], "toolUseId");
                     let [id, name] = ["toolUseId", "name"].map(|key| text(&header, key));
-                    let is_client = block.start["toolUse"]["type"] != "server_tool_use";
-                    is_client && !own.is_empty() && !id.is_empty() && own != id && !name.is_empty()
+                    !block.is_server_tool()
+                        && !own.is_empty()
+                        && !id.is_empty()
+                        && own != id
+                        && !name.is_empty()
                 };
                 if let Some(open) = at.filter(|at| is_other(&blocks[*at])) {
                     blocks[open].is_open = false;
                     at = None;
                 }
-                let last = blocks.iter().rposition(|block| block.index == index);
+                let last = latest(&blocks, index, false);
                 // A08: after the stop a call goes on, unless the delta has another id; a tool of the server does not.
                 if let Some(last) = last.filter(|_| is_input && at.is_none()) {
                     let tool = &blocks[last].start["toolUse"];
@@ -216,6 +262,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     let is_other = !own.is_empty() && !other.is_empty() && own != other;
                     if tool.is_object() && !is_other {
                         blocks[last].is_open = true;
+                        blocks[last].opened_at = now;
                         at = Some(last);
                     }
                 }
@@ -229,6 +276,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                         },
                         deltas: Vec::new(),
                         is_open: true,
+                        opened_at: now,
                     });
                     blocks.len() - 1
                 });

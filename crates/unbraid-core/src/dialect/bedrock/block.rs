@@ -6,7 +6,7 @@ use crate::{
     chunk::CONTENT_PARTS,
     dialect::{
         blocks::Block,
-        calls::Call,
+        calls::{Call, Stopped},
         object::Object,
         reader::{Lane, Output, arguments_of, entries, fragment, other_fields, raw, text},
     },
@@ -37,7 +37,13 @@ impl Bedrock {
             .iter()
             .find(|(key, value)| is_member(key) && !value.is_null());
         let block = match member.map(|(key, start)| (&**key, start)) {
-            Some(("toolUse", start)) if !is_server_tool(start) => self.call_start(start, output),
+            Some(("toolUse", start)) if !is_server_tool(start) => {
+                let block = self.call_start(start, output);
+                if let Block::Call(call) = &block {
+                    self.earlier.note_id(index, start, call);
+                }
+                block
+            }
             Some(("toolUse", start)) => object(CONTENT_PARTS, "toolUse", start),
             Some(("toolResult", start)) => object(CONTENT_PARTS, "toolResult", start),
             Some(("image", start)) => object("images", "image", start),
@@ -61,6 +67,7 @@ impl Bedrock {
         let is_it = !is_server_tool(node) && call.has_start(text(node, "toolUseId").as_deref());
         if is_it && call.start.is_none() {
             call_header(call, node, output);
+            self.earlier.note_id(index, node, call);
         } else if is_it {
             call.fill_name(CHOICE, fragment(node, "name"), output);
         }
@@ -113,7 +120,10 @@ impl Bedrock {
 
     fn input_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
         let input = arguments_of(delta.get("input"));
-        if self.begins_other_call(index, delta) {
+        if let Some(call) = self.earlier_call(index, delta, output) {
+            self.stop(index, output);
+            self.insert(index, Block::Call(call), output);
+        } else if self.begins_other_call(index, delta) {
             self.stop(index, output);
         }
         if let None | Some(Block::Text) = self.blocks.get_mut(index) {
@@ -132,6 +142,22 @@ impl Bedrock {
             }
             Some(Block::Text | Block::Dropped | Block::Entry { .. }) | None => {}
         }
+    }
+
+    /// The call with the id of a delta, if another one has followed it at its index (T28).
+    fn earlier_call<'a>(
+        &mut self,
+        index: i64,
+        delta: &Node<'a>,
+        output: &mut Output<'a>,
+    ) -> Option<Call> {
+        // The input of a tool of the server goes on until its stop.
+        if let Some(Block::Object { key: "toolUse", .. } | Block::Dropped) = self.blocks.get(index)
+        {
+            return None;
+        }
+        let call = self.earlier.take(index, delta)?;
+        self.calls.reopen(Stopped::Call(call), output)
     }
 
     /// Whether a delta has the name of a call with another id than the open one, whose stop is missing (T7, B17).
@@ -162,6 +188,7 @@ impl Bedrock {
         let mut call = self.calls.open();
         call_header(&mut call, delta, output);
         call.start = call.start.filter(|_| is_start(delta));
+        self.earlier.note_id(index, delta, &call);
         Some(call)
     }
 
@@ -214,6 +241,11 @@ impl Bedrock {
     }
 
     fn insert(&mut self, index: i64, block: Block, output: &mut Output<'_>) {
+        if self.blocks.stopped_call(index).is_some()
+            && let Some(Stopped::Call(call)) = self.blocks.take_stopped(index)
+        {
+            self.earlier.keep(call);
+        }
         if let Some((oldest, block)) = self.blocks.insert(index, block) {
             self.close(oldest, block, output);
         }
