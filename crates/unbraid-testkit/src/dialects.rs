@@ -222,7 +222,7 @@ fn identify(value: &WireValue) -> Option<&'static str> {
         || (value.get("stopReason").is_some() && value["output"]["message"].is_object())
         || value["chunk"]["bytes"].is_string()
         || (kind == "chunk" && value["bytes"].is_string())
-        || is_invoke_payload()
+        || (["", "message", "data"].contains(&kind) && is_invoke_payload())
         || bedrock::is_body(value)
     {
         Some("bedrock")

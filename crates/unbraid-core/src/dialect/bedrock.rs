@@ -11,7 +11,7 @@ use invoke::Invoked;
 use super::{
     blocks::{Block, Blocks},
     calls::{Calls, Stopped},
-    identify::is_invoke_payload,
+    identify::{is_invoke_payload, says_nothing},
     reader::{DialectReader, Output, WireEvent, raw, reason_of, text},
 };
 use crate::{BodyFormat, node::Node};
@@ -46,7 +46,8 @@ impl DialectReader for Bedrock {
             return true;
         }
         // The name of the message in which the chunk was, or that of every event.
-        let is_chunk = matches!(event.name, None | Some("chunk" | "message" | "data"));
+        let name = event.name.unwrap_or_default();
+        let is_chunk = name == "chunk" || says_nothing(name);
         if is_chunk && !self.has_started && invoke::is_of_model(node) {
             self.invoked.decoded(node, output);
             return true;
@@ -218,7 +219,8 @@ fn chunk_bytes<'a>(event: &WireEvent<'_, 'a>) -> Option<std::borrow::Cow<'a, str
     let node = event.node;
     let chunk = match event.name {
         Some("chunk") => node,
-        _ if is_invoke_payload(node) => node,
+        // A message with another name means nothing (B07).
+        name if says_nothing(name.unwrap_or_default()) && is_invoke_payload(node) => node,
         Some(_) | None => node.get("chunk")?,
     };
     chunk.get("bytes")?.text()

@@ -171,13 +171,18 @@ fn is_bedrock_body(node: &Node<'_>) -> bool {
         || (has(node, "results") && has(node, "inputTextTokenCount"))
 }
 
-/// A chunk of `InvokeModel` as JSON: the only member, as SDKs have it, or the data of an event with this name, which proxies drop
-/// (B16, D09).
+/// A chunk of `InvokeModel` as JSON: the only member, as SDKs have it, or the data of an event with this name (B16). Proxies drop
+/// the name (D09).
 fn is_invoke_chunk(kind: &str, node: &Node<'_>) -> bool {
     let has_bytes = |node: &Node<'_>| node.get("bytes").and_then(Node::as_str).is_some();
     node.get("chunk").is_some_and(has_bytes)
         || (kind == "chunk" && has_bytes(node))
-        || is_invoke_payload(node)
+        || (says_nothing(kind) && is_invoke_payload(node))
+}
+
+/// Whether a name is missing, or one that gateways give to every event.
+pub(super) fn says_nothing(name: &str) -> bool {
+    matches!(name, "" | "message" | "data")
 }
 
 /// Whether a value has nothing but the bytes of a chunk of `InvokeModel`, and their padding.

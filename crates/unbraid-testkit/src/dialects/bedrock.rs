@@ -77,8 +77,11 @@ pub(super) fn read(stream: &Stream) -> Answer {
 
 /// The model's own value in a chunk.
 fn decoded(wire: &WireValue) -> Option<WireValue> {
+    // B07: under another name these bytes are no chunk.
+    let is_chunk = ["", "chunk", "message", "data"].contains(&&*wire.name);
     let bytes = wire.value["bytes"]
         .as_str()
+        .filter(|_| is_chunk)
         .or_else(|| wire.value["chunk"]["bytes"].as_str())?;
     let value = serde_json::from_slice(&base64(bytes)).ok()?;
     Some(WireValue {

@@ -254,3 +254,31 @@ fn b10_the_counts_in_chunks_are_usage_until_the_metrics_come() {
         "completionReason": "LENGTH", "inputTextTokenCount": 5 });
     assert_eq!(usage(&[titan]), (Some(5), Some(10)));
 }
+
+#[test]
+fn b07_b16_bytes_under_the_name_of_another_event_are_no_chunk() {
+    // {"generation":"Hi","stop_reason":null}
+    const CHUNK: &str =
+        r#"{"bytes":"eyJnZW5lcmF0aW9uIjoiSGkiLCJzdG9wX3JlYXNvbiI6bnVsbH0=","p":"ab"}"#;
+    let read = |name: Option<&str>, config: Config| {
+        let name = name.map(|name| format!("event: {name}\n"));
+        let mut demux = Demux::new(config);
+        demux.feed(format!("{}data: {CHUNK}\n\n", name.unwrap_or_default()).as_bytes());
+        demux.finish();
+        let message = demux.choices().next().map(|choice| choice.message());
+        message.map(|message| message.content)
+    };
+    let configs = [
+        Config::default(),
+        Config::default().with_dialect(Dialect::Bedrock),
+    ];
+    for config in configs {
+        for name in [None, Some(""), Some("chunk"), Some("message"), Some("data")] {
+            let text = read(name, config.clone());
+            assert_eq!(text.as_deref(), Some("Hi"), "{name:?}");
+        }
+        for name in ["attachment", "ping", "chunks"] {
+            assert_eq!(read(Some(name), config.clone()), None, "{name}");
+        }
+    }
+}
