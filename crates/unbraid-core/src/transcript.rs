@@ -111,8 +111,8 @@ pub struct Transcript {
     extra: Vec<Field>,
     /// The last emitted values of the deltas' fields. The records contain all of them.
     delta_extra: Vec<(Box<str>, String)>,
-    /// Which texts (reasoning, content, refusal, the transcript of the audio) end in half a character that arrived after the end. Its other half may still
-    /// follow.
+    /// Which texts (reasoning, content, refusal, the transcript of the audio) end in half a character that arrived after the end.
+    /// Its other half may still follow.
     late_halves: [bool; 4],
     /// Bytes that the model wrote and that were discarded; an estimate of usage needs them.
     discarded_bytes: u64,

@@ -135,10 +135,14 @@ impl Call {
         }
     }
 
+    /// The id, if its start has said it.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.start.as_ref().and_then(|start| start.id.as_deref())
+    }
+
     /// Whether the call is known to have another id.
     pub(crate) fn has_other_id(&self, id: &str) -> bool {
-        let own = self.start.as_ref().and_then(|start| start.id.as_deref());
-        own.is_some_and(|own| own != id)
+        self.id().is_some_and(|own| own != id)
     }
 
     /// Takes the name from a second start of the call, if the first one had none.

@@ -47,7 +47,8 @@ impl Transcript {
         self.calls.len() - 1
     }
 
-    /// Notes which texts (reasoning, content, refusal, the transcript of the audio) end in half a character that arrived after the end.
+    /// Notes which texts (reasoning, content, refusal, the transcript of the audio) end in half a character that arrived after the
+    /// end.
     pub(crate) fn set_late_halves(&mut self, halves: [bool; 4]) {
         self.late_halves = if self.discarded { [false; 4] } else { halves };
     }

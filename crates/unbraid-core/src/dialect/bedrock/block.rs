@@ -37,13 +37,7 @@ impl Bedrock {
             .iter()
             .find(|(key, value)| is_member(key) && !value.is_null());
         let block = match member.map(|(key, start)| (&**key, start)) {
-            Some(("toolUse", start)) if !is_server_tool(start) => {
-                let block = self.call_start(start, output);
-                if let Block::Call(call) = &block {
-                    self.earlier.note_id(index, start, call);
-                }
-                block
-            }
+            Some(("toolUse", start)) if !is_server_tool(start) => self.call_start(start, output),
             Some(("toolUse", start)) => object(CONTENT_PARTS, "toolUse", start),
             Some(("toolResult", start)) => object(CONTENT_PARTS, "toolResult", start),
             Some(("image", start)) => object("images", "image", start),
@@ -67,7 +61,6 @@ impl Bedrock {
         let is_it = !is_server_tool(node) && call.has_start(text(node, "toolUseId").as_deref());
         if is_it && call.start.is_none() {
             call_header(call, node, output);
-            self.earlier.note_id(index, node, call);
         } else if is_it {
             call.fill_name(CHOICE, fragment(node, "name"), output);
         }
@@ -151,12 +144,17 @@ impl Bedrock {
         delta: &Node<'a>,
         output: &mut Output<'a>,
     ) -> Option<Call> {
-        // The input of a tool of the server goes on until its stop.
-        if let Some(Block::Object { key: "toolUse", .. } | Block::Dropped) = self.blocks.get(index)
-        {
-            return None;
+        let id = text(delta, "toolUseId")?;
+        let is_it = |call: &Call| call.id() == Some(&*id);
+        match self.blocks.get(index) {
+            // The input of a tool of the server goes on until its stop.
+            Some(Block::Object { key: "toolUse", .. } | Block::Dropped) => return None,
+            // A later call with the same id.
+            Some(Block::Call(call)) if is_it(call) => return None,
+            _ if self.blocks.stopped_call(index).is_some_and(is_it) => return None,
+            _ => {}
         }
-        let call = self.earlier.take(index, delta)?;
+        let call = self.earlier.take(index, &id)?;
         self.calls.reopen(Stopped::Call(call), output)
     }
 
@@ -188,7 +186,6 @@ impl Bedrock {
         let mut call = self.calls.open();
         call_header(&mut call, delta, output);
         call.start = call.start.filter(|_| is_start(delta));
-        self.earlier.note_id(index, delta, &call);
         Some(call)
     }
 
@@ -244,7 +241,7 @@ impl Bedrock {
         if self.blocks.stopped_call(index).is_some()
             && let Some(Stopped::Call(call)) = self.blocks.take_stopped(index)
         {
-            self.earlier.keep(call);
+            self.earlier.keep(index, call);
         }
         if let Some((oldest, block)) = self.blocks.insert(index, block) {
             self.close(oldest, block, output);

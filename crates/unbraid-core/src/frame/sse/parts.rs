@@ -7,7 +7,7 @@
 
 use super::{DONE, FrameError, InRead, LineEffect, Sse};
 use crate::frame::{
-    buffer::append,
+    buffer::{append, clear},
     value::{Value, ValueState},
 };
 
@@ -83,7 +83,7 @@ impl Sse {
     pub(super) fn read_name<'i>(&mut self, name: &'i [u8], offset: u64, in_read: &mut InRead<'i>) {
         let has_data = self.has_data || in_read.data.is_some();
         if has_data && !in_read.name.unwrap_or(&self.name).is_empty() {
-            self.next_name.clear();
+            clear(&mut self.next_name);
             self.next_name.extend_from_slice(name);
             self.next_start = offset;
             self.has_next_name = true;
@@ -98,16 +98,16 @@ impl Sse {
 
     /// Gives the second name, if there is one, to the current event.
     pub(super) fn take_next_name(&mut self, in_read: &mut InRead<'_>) {
-        let has_data = self.has_data || in_read.data.is_some();
         if !std::mem::take(&mut self.has_next_name) {
             return;
         }
+        let has_data = self.has_data || in_read.data.is_some();
         // S16, as in `read_name`.
         if self.next_name != b"ping" || !has_data {
             in_read.name = None;
             std::mem::swap(&mut self.name, &mut self.next_name);
         }
-        self.next_name.clear();
+        clear(&mut self.next_name);
     }
 
     /// Starts to follow the data as JSON, if that has not been done.
