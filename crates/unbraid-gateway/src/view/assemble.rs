@@ -181,12 +181,7 @@ impl Assembly<'_> {
     }
 
     fn feed(&mut self, seq: Seq, event: &Event<'_>, payload: &[u8]) {
-        let Target::Choice {
-            index,
-            keep_index,
-            part,
-        } = self.target
-        else {
+        let Target::Choice { index, .. } = self.target else {
             return self.write(payload);
         };
         let choices = event.choices();
@@ -197,16 +192,8 @@ impl Assembly<'_> {
         if !choices.contains(index) {
             return;
         }
-        let selection = Selection {
-            choice: index.0,
-            keep_index,
-            is_only_choice: choices.iter().all(|choice| choice == index),
-            part,
-            kind: kind_of(&self.view.meta().endpoint),
-            is_always_shown: false,
-        };
         let cuts = self.view.cuts(seq, event, payload);
-        self.apply(&cuts, payload, selection);
+        self.apply(&cuts, payload, choices.iter().all(|choice| choice == index));
     }
 
     /// The choices of an error event: what they have comes before the error (X4).
@@ -214,30 +201,32 @@ impl Assembly<'_> {
         let Some(chunk) = without_error(payload) else {
             return;
         };
+        let Target::Choice { index, .. } = self.target else {
+            return self.write(&chunk);
+        };
+        if let Some(chunk) = only_choice(&chunk, index) {
+            self.apply(&Cuts::find(&chunk, false), &chunk, false);
+        }
+    }
+
+    /// Reads the choice of the view in a chunk.
+    fn apply(&mut self, cuts: &Cuts, payload: &[u8], is_only_choice: bool) {
         let Target::Choice {
             index,
             keep_index,
             part,
         } = self.target
         else {
-            return self.write(&chunk);
-        };
-        let Some(chunk) = only_choice(&chunk, index) else {
-            return;
+            return self.write(payload);
         };
         let selection = Selection {
             choice: index.0,
             keep_index,
-            is_only_choice: false,
+            is_only_choice,
             part,
             kind: kind_of(&self.view.meta().endpoint),
             is_always_shown: false,
         };
-        let cuts = Cuts::find(&chunk, false);
-        self.apply(&cuts, &chunk, selection);
-    }
-
-    fn apply(&mut self, cuts: &Cuts, payload: &[u8], selection: Selection) {
         match cuts.apply(payload, selection, &mut self.calls) {
             Rewritten::LeftOut => {}
             Rewritten::Unchanged(data) => self.write(data),
