@@ -224,6 +224,12 @@ pub mod internal {
         crate::update::is_audio(key, raw)
     }
 
+    /// Whether raw JSON may hold half a character (C14). It may be true for a whole one.
+    #[must_use]
+    pub fn is_doubtful(raw: &str) -> bool {
+        crate::node::is_doubtful(raw)
+    }
+
     /// The piece of audio that ends a transcript whose last character is cut (C14).
     pub const LONE_HALF: &str = crate::audio::LONE_HALF;
 

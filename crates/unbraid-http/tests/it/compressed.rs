@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use tokio::io::AsyncWriteExt;
 use unbraid::StreamError;
@@ -24,34 +25,19 @@ pub(crate) fn compressed(encoding: &str, parts: &[impl AsRef<[u8]>]) -> Vec<Vec<
         written.last_mut().unwrap().extend(end);
         return written;
     }
-    match encoding {
-        "gzip" => {
-            let level = flate2::Compression::default();
-            let writer = flate2::write::GzEncoder::new(Vec::new(), level);
-            flushed(writer, parts, flate2::write::GzEncoder::get_mut, |writer| {
+    // The encoders have the same methods, and no trait with them.
+    macro_rules! flate {
+        ($encoder:ident) => {{
+            let writer = $encoder::new(Vec::new(), flate2::Compression::default());
+            flushed(writer, parts, $encoder::get_mut, |writer| {
                 writer.finish().unwrap()
             })
-        }
-        "deflate" => {
-            let level = flate2::Compression::default();
-            let writer = flate2::write::ZlibEncoder::new(Vec::new(), level);
-            flushed(
-                writer,
-                parts,
-                flate2::write::ZlibEncoder::get_mut,
-                |writer| writer.finish().unwrap(),
-            )
-        }
-        "raw deflate" => {
-            let level = flate2::Compression::default();
-            let writer = flate2::write::DeflateEncoder::new(Vec::new(), level);
-            flushed(
-                writer,
-                parts,
-                flate2::write::DeflateEncoder::get_mut,
-                |writer| writer.finish().unwrap(),
-            )
-        }
+        }};
+    }
+    match encoding {
+        "gzip" => flate!(GzEncoder),
+        "deflate" => flate!(ZlibEncoder),
+        "raw deflate" => flate!(DeflateEncoder),
         "br" => {
             let writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 20);
             flushed(writer, parts, brotli::CompressorWriter::get_mut, |writer| {

@@ -15,7 +15,7 @@ use futures::Stream;
 use unbraid_core::{
     ChoiceIndex, CompletionKind, EventIndex, Fragment, StreamError, ToolCallUpdate, Update,
     Warning,
-    internal::{LONE_HALF, is_audio, join_transcript, without_halves},
+    internal::{LONE_HALF, is_audio, is_doubtful, join_transcript, without_halves},
     limits::MAX_ENTRIES,
 };
 
@@ -113,8 +113,7 @@ impl SurrogateJoiner {
         let calls = update.tool_calls.iter();
         let calls = calls.flat_map(|call| [&call.name, &call.arguments]);
         let mut fragments = texts.into_iter().chain(calls).flatten();
-        let has_half = |raw: &str| raw.contains("\\ud") || raw.contains("\\uD");
-        !self.held.is_empty() || fragments.any(is_cut) || audio(update).any(has_half)
+        !self.held.is_empty() || fragments.any(is_cut) || audio(update).any(is_doubtful)
     }
 
     fn push(&mut self, mut update: Update<'static>, ready: &mut VecDeque<Item>) {
