@@ -1,5 +1,7 @@
 //! Calls of a message: their ordinals, and which of them have arguments.
 
+use std::borrow::Cow;
+
 use super::{
     reader::{Output, is_cut},
     seen::{Rest, Seen},
@@ -145,7 +147,32 @@ impl Call {
         self.id().is_some_and(|own| own != id)
     }
 
-    /// Takes the name from a second start of the call, if the first one had none.
+    /// Takes the id from a later event of the call, if its start had none.
+    pub(crate) fn fill_id<'a>(
+        &mut self,
+        choice: u32,
+        id: Option<Cow<'a, str>>,
+        output: &mut Output<'a>,
+    ) {
+        let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= MAX_NAME_BYTES) else {
+            return;
+        };
+        if let Some(start) = self.start.as_mut().filter(|start| start.id.is_none()) {
+            start.id = Some(id.as_ref().to_owned());
+            let wire_index = Some(self.ordinal);
+            let id = Some(id);
+            output.call(
+                choice,
+                ToolCallUpdate {
+                    wire_index,
+                    id,
+                    ..ToolCallUpdate::default()
+                },
+            );
+        }
+    }
+
+    /// Takes the name from a later event of the call, if its start had none.
     pub(crate) fn fill_name<'a>(
         &mut self,
         choice: u32,

@@ -206,11 +206,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     latest(&blocks, index, true).filter(|at| is_restart(&blocks[*at], tool));
                 if let Some(block) = known.map(|at| &mut blocks[at]) {
                     let own = &mut block.start["toolUse"];
-                    for key in ["toolUseId", "name"] {
-                        if text(own, key).is_empty() {
-                            own[key] = tool[key].clone();
-                        }
-                    }
+                    fill_header(own, tool);
                     if arguments(&own["input"]).is_empty() {
                         own["input"] = tool["input"].clone();
                     }
@@ -250,7 +246,10 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                         && own != id
                         && !name.is_empty()
                 };
-                if let Some(open) = at.filter(|at| is_other(&blocks[*at])) {
+                // B17: the input of a call ends a block of another kind, whose stop is missing.
+                let has_no_tool = |block: &Block| is_input && !block.start["toolUse"].is_object();
+                let ends = |at: &usize| is_other(&blocks[*at]) || has_no_tool(&blocks[*at]);
+                if let Some(open) = at.filter(ends) {
                     blocks[open].is_open = false;
                     at = None;
                 }
@@ -283,6 +282,9 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     });
                     blocks.len() - 1
                 });
+                if blocks[at].is_call() {
+                    fill_header(&mut blocks[at].start["toolUse"], &header);
+                }
                 blocks[at].deltas.push(delta.clone());
             }
             "contentBlockStop" => {
@@ -312,6 +314,15 @@ fn header(delta: &Value) -> Value {
     fields
         .map(|key| (key.to_owned(), delta[key].clone()))
         .collect()
+}
+
+/// Takes the id and the name of a call from a later event, if its start had none.
+fn fill_header(own: &mut Value, later: &Value) {
+    for key in ["toolUseId", "name"] {
+        if text(own, key).is_empty() && later[key].is_string() {
+            own[key] = later[key].clone();
+        }
+    }
 }
 
 fn finish_block(choice: &mut Choice, block: &Block) {

@@ -116,7 +116,7 @@ impl Bedrock {
         if let Some(call) = self.earlier_call(index, delta, output) {
             self.stop(index, output);
             self.insert(index, Block::Call(call), output);
-        } else if self.begins_other_call(index, delta) {
+        } else if self.begins_other_call(index, delta) || self.is_other_object(index, "toolUse") {
             self.stop(index, output);
         }
         if let None | Some(Block::Text) = self.blocks.get_mut(index) {
@@ -129,7 +129,14 @@ impl Bedrock {
             self.insert(index, Block::Call(call), output);
         }
         match self.blocks.get_mut(index) {
-            Some(Block::Call(call)) => call.append(CHOICE, input, output),
+            Some(Block::Call(call)) => {
+                if call.start.is_none() && is_start(delta) {
+                    call_header(call, delta, output);
+                }
+                call.fill_id(CHOICE, text(delta, "toolUseId"), output);
+                call.fill_name(CHOICE, fragment(delta, "name"), output);
+                call.append(CHOICE, input, output);
+            }
             Some(Block::Object { object, .. }) => {
                 object.append_json("input", &input.unwrap_or_default());
             }
@@ -218,6 +225,11 @@ impl Bedrock {
         }
     }
 
+    /// Whether the open block has deltas of another kind, so that its stop is missing (B17).
+    fn is_other_object(&self, index: i64, member: &str) -> bool {
+        matches!(self.blocks.get(index), Some(Block::Object { key, .. }) if *key != member)
+    }
+
     /// The object of a block, which starts with its first delta (B09).
     fn object(
         &mut self,
@@ -226,7 +238,10 @@ impl Bedrock {
         list: &'static str,
         output: &mut Output<'_>,
     ) -> Option<&mut Object> {
-        if self.blocks.get_mut(index).is_none() {
+        if self.is_other_object(index, key) {
+            self.stop(index, output);
+        }
+        if let None | Some(Block::Text) = self.blocks.get(index) {
             let object = Object::default();
             let block = Block::Object { list, key, object };
             self.insert(index, block, output);
