@@ -84,8 +84,8 @@ pub fn aggregate_json<'t>(
     text
 }
 
-/// Writes [`aggregate_json`], followed by `more` fields of JSON text. No more than one choice's message is in memory, and
-/// no copy of its log probabilities.
+/// Writes [`aggregate_json`], followed by `more` fields of JSON text, which replace unknown fields of the same names. No more
+/// than one choice's message is in memory, and no copy of its log probabilities.
 ///
 /// Each write holds whole tokens or parts of one string.
 #[doc(hidden)]
@@ -135,16 +135,19 @@ fn write_response(
     more: &[(&str, &str)],
     out: &mut dyn Write,
 ) -> fmt::Result {
-    let mut unknown = head(metadata);
-    let known = unknown.len();
+    let mut fields = head(metadata);
+    let head = fields.len();
     // Unknown fields of these names are left out, too.
-    unknown.push(("choices".into(), Json::Value(Value::Null)));
-    unknown.push(("usage".into(), Json::Value(Value::Null)));
-    add_unknown_fields(&mut unknown, metadata.extra.iter());
-    let head: Fields<'_> = unknown.drain(..known).collect();
+    let reserved = ["choices", "usage"];
+    let reserved = reserved.into_iter().chain(more.iter().map(|(key, _)| *key));
+    fields.extend(reserved.map(|key| (key.into(), Json::Value(Value::Null))));
+    let written = fields.len();
+    add_unknown_fields(&mut fields, metadata.extra.iter());
+    let unknown_fields = fields.split_off(written);
+    fields.truncate(head);
 
     let mut response = ObjectWriter::begin(out)?;
-    for (key, field) in head {
+    for (key, field) in fields {
         field.write(response.key(&key)?)?;
     }
     let list = response.key("choices")?;
@@ -157,7 +160,7 @@ fn write_response(
     }
     list.write_char(']')?;
     usage.raw_part().write(response.key("usage")?)?;
-    for (key, field) in unknown.into_iter().skip(2) {
+    for (key, field) in unknown_fields {
         field.write(response.key(&key)?)?;
     }
     for (key, text) in more {

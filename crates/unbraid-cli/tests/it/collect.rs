@@ -209,6 +209,18 @@ fn strict_ends_at_the_first_deviation_and_prints_the_data_before_it() {
 }
 
 #[test]
+fn the_report_of_a_printed_report_has_each_key_once() {
+    let stream =
+        b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let printed = unbraid("collect", stream).stdout;
+    let again = unbraid("collect", printed.as_bytes());
+    assert_eq!(again.code, 0);
+    let keys = again.stdout.matches("\"unbraid\"").count();
+    assert_eq!(keys, 1, "{}", again.stdout);
+    assert_eq!(again.json()["choices"][0]["message"]["content"], "Hi");
+}
+
+#[test]
 fn a_server_error_is_reported_with_its_message() {
     let run = collect("broken/openai-x01-x11-error-mid-stream");
     assert_eq!(run.code, 3);

@@ -47,6 +47,10 @@ pub(super) fn response(
     metadata
         .model
         .get_or_insert_with(|| meta.model.as_deref().unwrap_or_default().into());
+    // The upstream may be another gateway of this kind, whose state is not the state of this stream.
+    if state.is_some() {
+        metadata.extra.retain(|(key, _)| &**key != "unbraid");
+    }
     let mut choices: Vec<&Transcript> = demux.choices().collect();
     choices.sort_by_key(|transcript| transcript.index());
     let choices = choices.into_iter().map(response_choice).collect();

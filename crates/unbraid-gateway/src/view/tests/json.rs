@@ -51,6 +51,21 @@ fn the_message_so_far_is_an_ordinary_completion_with_a_state() {
 }
 
 #[test]
+fn the_state_of_an_upstream_gateway_is_replaced() {
+    let mut script = Script::new(1);
+    script.chunk(
+        &[0],
+        r#"{"choices":[{"index":0,"delta":{"content":"Hi"}}],"unbraid":{"snapshot":true,"seq":9}}"#,
+    );
+    let text = script.view.json(Target::Combined, true).unwrap();
+    assert_eq!(text.matches("\"unbraid\"").count(), 1, "{text}");
+    assert_eq!(
+        get(&script, Target::Combined)["unbraid"],
+        json!({ "seq": 1, "state": "running", "end": null })
+    );
+}
+
+#[test]
 fn a_choice_that_has_not_appeared_is_an_empty_message() {
     let json = get(&Script::new(2), choice(1));
     assert_eq!(json["choices"][0]["message"]["content"], Value::Null);
