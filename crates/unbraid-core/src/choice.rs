@@ -26,6 +26,7 @@ use crate::{
     text_delta::{Delta, DeltaKind, Extras, TextDelta},
     transcript::{Kind, Transcript},
 };
+pub(crate) use end::{DIFFERENT_REASON, SHARED_INDEX};
 use further_message::SoFar;
 use text::{join_halves, push_text, warn_lone_half};
 use think::{ThinkSplitter, push_split_text};

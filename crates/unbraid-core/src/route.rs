@@ -7,6 +7,7 @@ mod after_done;
 mod ends;
 mod finishes;
 mod folded;
+mod late;
 mod limits;
 mod queries;
 mod sink;
@@ -275,10 +276,13 @@ impl Router {
         match route.state {
             State::Discarding => return,
             State::Ended => {
-                self.note_finish(slot, update);
-                return self.late_update(slot, update, position, sink);
+                self.late_update(slot, update, position, sink);
+                return self.note_finish(slot, update);
             }
             State::Open | State::Finished(_) => {
+                if route.finish_reason.is_some() {
+                    route.second.note(update);
+                }
                 sink.delta(slot, Delta::Update(update), position);
             }
         }
@@ -309,7 +313,7 @@ impl Router {
         // that have finished.
         if !reason.is_empty() && route.state == State::Open {
             route.state = State::Finished(position.event);
-            route.has_finish_reason = true;
+            route.finish_reason = Some(reason.into());
             self.finished += 1;
             self.finishes.finish(route.index);
         }
@@ -318,22 +322,6 @@ impl Router {
             let error = Arc::new(ServerError::new(raw, position.event));
             self.set_state(slot, State::Ended);
             sink.finish_with_error(slot, ChoiceEnd::ServerError(error), position);
-        }
-    }
-
-    /// Notes that the server has finished a choice which had ended here: its position decides whose usage comes next.
-    fn note_finish(&mut self, slot: usize, update: &Update<'_>) {
-        let has_reason = update
-            .finish_reason
-            .as_deref()
-            .is_some_and(|raw| !raw.is_empty());
-        let route = self
-            .routes
-            .get_mut(slot)
-            .filter(|route| !route.has_finish_reason);
-        if let Some(route) = route.filter(|_| has_reason) {
-            route.has_finish_reason = true;
-            self.finishes.finish(route.index);
         }
     }
 
@@ -346,30 +334,6 @@ impl Router {
         self.finished -= usize::from(matches!(route.state, State::Finished(_)));
         self.open -= usize::from(route.state.is_open() && !state.is_open());
         route.state = state;
-    }
-
-    /// Gives an update to a choice that has ended; its message still contains it (F6).
-    fn late_update(
-        &mut self,
-        slot: usize,
-        update: &Update<'_>,
-        position: Position,
-        sink: &mut impl ChoiceSink,
-    ) {
-        sink.late_update(slot, update, position);
-        if update.has_delta() {
-            let index = self.routes.get(slot).map_or(ChoiceIndex(0), |r| r.index);
-            self.warn(
-                Warning::new(
-                    "F6",
-                    position.event,
-                    "text or calls after the choice had ended",
-                )
-                .with_choice(index),
-                position,
-                sink,
-            );
-        }
     }
 
     /// Applies an update of the stream itself: usage, an error, or the end mark.
@@ -401,7 +365,7 @@ impl Router {
         let routes = &self.routes;
         let source = self
             .finishes
-            .source(|| routes.iter().all(|route| route.has_finish_reason));
+            .source(|| routes.iter().all(|route| route.finish_reason.is_some()));
         if self.usage_mut().envelope(raw, source, form) {
             self.finishes.bring();
         }

@@ -16,6 +16,11 @@ const DONES: [(Kind, Kind); 3] = [
     (Kind::Refusal, Kind::RefusalDone),
 ];
 
+/// The code and the message of a second finish reason, before or after the end.
+pub(crate) const DIFFERENT_REASON: (&str, &str) = ("F5", "a second, different finish reason");
+/// The same of a second answer.
+pub(crate) const SHARED_INDEX: (&str, &str) = ("E13", "two answers seem to share this index");
+
 impl ChoiceMachine {
     /// Applies an update that arrived after the end: it changes the message, but emits no visible event (F6).
     pub fn apply_late(
@@ -124,23 +129,13 @@ impl ChoiceMachine {
         // finish (F4).
         let names_role = update.role.as_deref().is_some_and(|role| !role.is_empty());
         if self.roles > 1 && self.role_less && !names_role {
-            self.warn(
-                "E13",
-                "two answers seem to share this index",
-                position,
-                transcript,
-            );
+            self.warn(SHARED_INDEX.0, SHARED_INDEX.1, position, transcript);
         }
         if transcript
             .finish_reason()
             .is_some_and(|first| first.as_str() != raw)
         {
-            self.warn(
-                "F5",
-                "a second, different finish reason",
-                position,
-                transcript,
-            );
+            self.warn(DIFFERENT_REASON.0, DIFFERENT_REASON.1, position, transcript);
         }
     }
 

@@ -78,7 +78,10 @@ impl Router {
     fn known<'r>(&self, received: &'r [(ChoiceIndex, u64)]) -> Known<'r> {
         Known {
             received,
-            finished: self.routes.iter().all(|route| route.has_finish_reason),
+            finished: self
+                .routes
+                .iter()
+                .all(|route| route.finish_reason.is_some()),
             choices_per_prompt: self.config.choices_per_prompt,
         }
     }

@@ -1,6 +1,7 @@
 //! What the router remembers of each choice.
 
-use crate::{ChoiceIndex, EventIndex, Update};
+use super::late::SecondAnswer;
+use crate::{ChoiceIndex, EventIndex, FinishReason, Update};
 
 /// Where a choice is between its first update and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,8 @@ pub(super) struct Route {
     pub(super) textless_deltas: u64,
     /// Full messages that brought text in place of deltas (E21).
     pub(super) full_messages: u64,
-    pub(super) has_finish_reason: bool,
+    pub(super) finish_reason: Option<FinishReason>,
+    pub(super) second: SecondAnswer,
     /// Bytes that its updates cost so far.
     pub(super) cost: u64,
 }
@@ -50,7 +52,8 @@ impl Route {
             bare_updates: 0,
             textless_deltas: 0,
             full_messages: 0,
-            has_finish_reason: false,
+            finish_reason: None,
+            second: SecondAnswer::default(),
             cost: 0,
         }
     }

@@ -206,7 +206,7 @@ fn a_finished_choice_waits_for_the_next_event() {
 #[test]
 fn an_ended_choice_keeps_late_updates_only() {
     check(At::Ended, Input::Delta, "-F6 | ab stop finished");
-    check(At::Ended, Input::Finish, " | a stop finished");
+    check(At::Ended, Input::Finish, "-F5 | a stop finished");
     check(At::Ended, Input::ErrorOfChoice, " | a stop finished");
     check(At::Ended, Input::ErrorOfStream, "-error | a stop finished");
     check(At::Ended, Input::Transport, "-error | a stop finished");
@@ -250,7 +250,7 @@ fn at_finish_ends_a_choice_with_its_reason() {
     check(Input::Sibling, " | a - -");
     let check = |input, expected| check_with(FinishPolicy::AtFinish, At::Finished, input, expected);
     check(Input::Delta, "-F6 | ab stop finished");
-    check(Input::Finish, " | a stop finished");
+    check(Input::Finish, "-F5 | a stop finished");
     check(Input::ErrorOfStream, "-error | a stop finished");
     check(Input::Eof, " | a stop finished");
 }
