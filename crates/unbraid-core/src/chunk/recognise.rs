@@ -70,8 +70,9 @@ impl Chunk<'_> {
             "completion" if self.extra("completion").is_some() => BodyFormat::Anthropic,
             "message-start" | "message-end" | "content-start" | "content-delta" | "content-end"
             | "tool-plan-delta" | "tool-call-start" | "tool-call-delta" | "tool-call-end"
-            | "citation-start" | "citation-end" | "stream-start" | "text-generation"
-            | "stream-end" => BodyFormat::Cohere,
+            | "citation-start" | "citation-end" | "text-generation" | "stream-end" => {
+                BodyFormat::Cohere
+            }
             name if name.starts_with("response.") => BodyFormat::Responses,
             _ => return None,
         })

@@ -62,7 +62,7 @@ impl DialectReader for Bedrock {
             is_known |= payload.as_object().is_some() && self.event(name, payload, output);
         }
         let kind = event.kind().unwrap_or_default();
-        if is_agent(&kind) {
+        if is_agent(&kind) || (!self.has_started && is_retrieval(&kind)) {
             output.stream().format = Some(BodyFormat::BedrockAgents);
             return true;
         }
@@ -229,4 +229,9 @@ fn chunk_bytes<'a>(event: &WireEvent<'_, 'a>) -> Option<std::borrow::Cow<'a, str
 /// Whether an event is one of `InvokeAgent` (B19).
 fn is_agent(kind: &str) -> bool {
     matches!(kind, "trace" | "returnControl" | "files")
+}
+
+/// Whether an event is one of `RetrieveAndGenerateStream`, which belongs to the API of the agents.
+fn is_retrieval(kind: &str) -> bool {
+    matches!(kind, "output" | "citation" | "guardrail")
 }

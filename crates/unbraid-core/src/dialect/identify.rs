@@ -94,7 +94,12 @@ pub(crate) fn unsupported(event: &WireEvent<'_, '_>) -> Option<BodyFormat> {
         Some(BodyFormat::GeminiInteractions)
     } else if matches!(
         kind,
-        "start-step" | "text-start" | "text-delta" | "reasoning-start" | "tool-input-start"
+        "stream-start"
+            | "start-step"
+            | "text-start"
+            | "text-delta"
+            | "reasoning-start"
+            | "tool-input-start"
     ) || (kind == "start" && has("messageId"))
     {
         Some(BodyFormat::AiSdk)

@@ -68,6 +68,10 @@ fn h09_b19_formats_that_no_dialect_reads_are_named() {
         BodyFormat::AiSdk,
     );
     check(
+        r#"{"type":"stream-start","warnings":[]}"#,
+        BodyFormat::AiSdk,
+    );
+    check(
         r#"{"type":"session.created","session":{}}"#,
         BodyFormat::Realtime,
     );
