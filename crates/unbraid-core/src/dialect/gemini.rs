@@ -34,6 +34,8 @@ pub(crate) struct Gemini {
     candidates: Vec<Candidate>,
     /// Whether the end of the body cut another value.
     is_cut: bool,
+    /// Whether a key in snake_case was reported.
+    has_snake_case: bool,
 }
 
 /// One candidate, which is a choice.
@@ -61,6 +63,7 @@ impl DialectReader for Gemini {
             return false;
         };
         let candidates = entries(body.get("candidates"));
+        self.warn_of_snake_case(body, candidates, output);
         let has_index = |node: &Node<'_>| node.get("index").is_some_and(|node| !node.is_null());
         let have_index = candidates.iter().any(has_index);
         for (position, candidate) in (0..).zip(candidates) {
@@ -128,6 +131,21 @@ impl DialectReader for Gemini {
 impl Gemini {
     fn held_bytes(&self) -> usize {
         self.candidates.iter().map(Candidate::held_bytes).sum()
+    }
+
+    /// Warns, once, of a proxy that serializes the objects of a library: its keys are kept, but not read (G20).
+    fn warn_of_snake_case(
+        &mut self,
+        body: &Node<'_>,
+        candidates: &[Node<'_>],
+        output: &mut Output<'_>,
+    ) {
+        let has = |node: &Node<'_>, key: &str| node.get(key).is_some_and(Node::is_set);
+        let is_snake_case =
+            has(body, "usage_metadata") || candidates.iter().any(|node| has(node, "finish_reason"));
+        if is_snake_case && !std::mem::replace(&mut self.has_snake_case, true) {
+            output.warn("G20", "fields with names in snake_case were not read");
+        }
     }
 
     fn candidate<'a>(&mut self, index: u32, node: &Node<'a>, output: &mut Output<'a>) {
@@ -311,6 +329,8 @@ impl Candidate {
         for (key, value) in node.as_object().unwrap_or_default() {
             match &**key {
                 "index" | "content" => {}
+                // Not read (G20), and not kept: as an unknown field it would seem to be the reason of the choice.
+                "finish_reason" => {}
                 "finishReason" => {
                     let reason = reason_of(Some(value));
                     let reason = reason.filter(|reason| reason != "FINISH_REASON_UNSPECIFIED");
