@@ -202,7 +202,10 @@ fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
     let reason = transcript.finish_reason().map(|reason| reason.as_str());
     choice.push(("finish_reason".into(), Json::Value(reason.into())));
     choice.push(("logprobs".into(), logprobs(transcript)));
-    add_unknown_fields(&mut choice, fields.iter());
+    // A field of another dialect that was not read as a reason says nothing about the end.
+    let is_reason = |(key, _): &&(Arc<str>, Arc<str>)| &**key == "finish_reason";
+    let unknown = fields.iter().filter(|field| !is_reason(field));
+    add_unknown_fields(&mut choice, unknown);
     if transcript.kind() == CompletionKind::Text {
         add_unknown_fields(&mut choice, message.extra.iter());
     }

@@ -24,6 +24,19 @@ fn check(entries: &[&str], pointer: &str, expected: Value) {
 }
 
 #[test]
+fn an_unknown_field_never_is_the_finish_reason() {
+    let mut demux = Demux::new(Config::default());
+    demux.feed(b"data: {\"type\":\"message_start\",\"message\":{\"role\":\"assistant\"}}\n\n");
+    demux.feed(
+        b"data: {\"type\":\"message_delta\",\"delta\":{\"finish_reason\":\"stop\",\"x\":1}}\n\n",
+    );
+    demux.finish();
+    let choice = demux.aggregate()["choices"][0].take();
+    assert_eq!(choice["finish_reason"], Value::Null);
+    assert_eq!(choice["x"], json!(1));
+}
+
+#[test]
 fn c20_lists_in_deltas_are_concatenated_in_the_message() {
     let entries = [
         r#"{"index":0,"delta":{"content":"a","annotations":[{"at":1}]}}"#,
