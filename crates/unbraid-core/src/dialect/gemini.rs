@@ -133,7 +133,7 @@ impl Gemini {
         self.candidates.iter().map(Candidate::held_bytes).sum()
     }
 
-    /// Warns, once, of a proxy that serializes the objects of a library: its keys are kept, but not read (G20).
+    /// Warns, once, of a proxy that serializes the objects of a library: its fields are unknown ones (G20).
     fn warn_of_snake_case(
         &mut self,
         body: &Node<'_>,
@@ -329,7 +329,7 @@ impl Candidate {
         for (key, value) in node.as_object().unwrap_or_default() {
             match &**key {
                 "index" | "content" => {}
-                // Not read (G20), and not kept: as an unknown field it would seem to be the reason of the choice.
+                // Not read (G20), and not kept either: as an unknown field it would seem to be the reason of the choice.
                 "finish_reason" => {}
                 "finishReason" => {
                     let reason = reason_of(Some(value));
