@@ -203,12 +203,15 @@ fn choice<'t>(transcript: &'t Transcript, message: &'t Message) -> Json<'t> {
     choice.push(("finish_reason".into(), Json::Value(reason.into())));
     choice.push(("logprobs".into(), logprobs(transcript)));
     // A field of another dialect that was not read as a reason says nothing about the end.
-    let is_reason = |(key, _): &&(Arc<str>, Arc<str>)| &**key == "finish_reason";
-    let unknown = fields.iter().filter(|field| !is_reason(field));
-    add_unknown_fields(&mut choice, unknown);
-    if transcript.kind() == CompletionKind::Text {
-        add_unknown_fields(&mut choice, message.extra.iter());
-    }
+    let beside_text = match transcript.kind() {
+        CompletionKind::Chat => &[],
+        CompletionKind::Text => &*message.extra,
+    };
+    let unknown = fields.iter().chain(beside_text);
+    add_unknown_fields(
+        &mut choice,
+        unknown.filter(|(key, _)| &**key != "finish_reason"),
+    );
     Json::Object(choice)
 }
 

@@ -34,6 +34,14 @@ fn an_unknown_field_never_is_the_finish_reason() {
     let choice = demux.aggregate()["choices"][0].take();
     assert_eq!(choice["finish_reason"], Value::Null);
     assert_eq!(choice["x"], json!(1));
+
+    let mut demux = Demux::new(Config::default());
+    demux.feed(b"data: {\"object\":\"text_completion\",\"choices\":[{\"index\":0,\"text\":\"a\",\"delta\":{\"finish_reason\":\"stop\"}}]}\n\n");
+    demux.finish();
+    assert_eq!(
+        demux.aggregate()["choices"][0]["finish_reason"],
+        Value::Null
+    );
 }
 
 #[test]

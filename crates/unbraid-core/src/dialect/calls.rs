@@ -142,6 +142,11 @@ impl Call {
         self.start.as_ref().and_then(|start| start.id.as_deref())
     }
 
+    /// Whether its start, or a later event, has said the name.
+    pub(crate) fn has_name(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| start.has_name)
+    }
+
     /// Whether the call is known to have another id.
     pub(crate) fn has_other_id(&self, id: &str) -> bool {
         self.id().is_some_and(|own| own != id)

@@ -141,8 +141,10 @@ impl Gemini {
         output: &mut Output<'_>,
     ) {
         let has = |node: &Node<'_>, key: &str| node.get(key).is_some_and(Node::is_set);
-        let is_snake_case =
-            has(body, "usage_metadata") || candidates.iter().any(|node| has(node, "finish_reason"));
+        let has_only = |node: &Node<'_>, key: &str, own: &str| has(node, key) && !has(node, own);
+        let mut candidates = candidates.iter();
+        let is_snake_case = has_only(body, "usage_metadata", "usageMetadata")
+            || candidates.any(|node| has_only(node, "finish_reason", "finishReason"));
         if is_snake_case && !std::mem::replace(&mut self.has_snake_case, true) {
             output.warn("G20", "fields with names in snake_case were not read");
         }

@@ -228,12 +228,15 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                 if !delta["citation"].is_null() {
                     choice.list("annotations", delta["citation"].clone());
                 }
-                let is_input = delta["toolUse"].is_object();
                 let header = header(&delta["toolUse"]);
                 let is_headless = header.as_object().is_none_or(serde_json::Map::is_empty);
-                if is_input && is_headless && text(&delta["toolUse"], "input").is_empty() {
+                let is_empty = is_headless && text(&delta["toolUse"], "input").is_empty();
+                let is_only = delta.as_object().is_some_and(|delta| delta.len() == 1);
+                if delta["toolUse"].is_object() && is_empty && is_only {
                     continue;
                 }
+                // An empty member may stand beside that of the delta.
+                let is_input = delta["toolUse"].is_object() && !is_empty;
                 switch_to_call(&mut blocks, index, text(&header, "toolUseId"), now);
                 let mut at = latest(&blocks, index, true);
                 // T07: the name of a call with another id begins it, although a stop is missing.
@@ -282,7 +285,9 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     });
                     blocks.len() - 1
                 });
-                if blocks[at].is_call() {
+                // With another name it may be the id of another call.
+                let names = [&blocks[at].start["toolUse"], &header].map(|tool| text(tool, "name"));
+                if blocks[at].is_call() && names.contains(&"") {
                     fill_header(&mut blocks[at].start["toolUse"], &header);
                 }
                 blocks[at].deltas.push(delta.clone());

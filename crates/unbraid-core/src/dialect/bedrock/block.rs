@@ -2,7 +2,7 @@
 
 use super::{Bedrock, CHOICE};
 use crate::{
-    ToolCallUpdate,
+    Fragment, ToolCallUpdate,
     chunk::CONTENT_PARTS,
     dialect::{
         blocks::Block,
@@ -116,7 +116,12 @@ impl Bedrock {
         if let Some(call) = self.earlier_call(index, delta, output) {
             self.stop(index, output);
             self.insert(index, Block::Call(call), output);
-        } else if self.begins_other_call(index, delta) || self.is_other_object(index, "toolUse") {
+        } else if self.begins_other_call(index, delta) {
+            self.stop(index, output);
+        }
+        // A gateway may write an empty member beside the one of the delta.
+        let is_empty = input.as_ref().is_none_or(Fragment::is_empty) && !is_start(delta);
+        if !is_empty && self.is_other_object(index, "toolUse") {
             self.stop(index, output);
         }
         if let None | Some(Block::Text) = self.blocks.get_mut(index) {
@@ -133,8 +138,12 @@ impl Bedrock {
                 if call.start.is_none() && is_start(delta) {
                     call_header(call, delta, output);
                 }
-                call.fill_id(CHOICE, text(delta, "toolUseId"), output);
-                call.fill_name(CHOICE, fragment(delta, "name"), output);
+                let name = fragment(delta, "name").filter(|name| !name.is_empty());
+                // With a name it may be the id of another call.
+                if name.is_none() || !call.has_name() {
+                    call.fill_id(CHOICE, text(delta, "toolUseId"), output);
+                }
+                call.fill_name(CHOICE, name, output);
                 call.append(CHOICE, input, output);
             }
             Some(Block::Object { object, .. }) => {
@@ -197,8 +206,15 @@ impl Bedrock {
     }
 
     fn reasoning_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
+        let is_set = |key: &str| delta.get(key).is_some_and(Node::is_set);
+        if (is_set("text") || is_set("signature")) && self.is_other_object(index, REASONING) {
+            self.stop(index, output);
+        }
+        // Then they are empty members beside the input of a tool.
+        let is_beside = self.is_other_object(index, REASONING);
         for (key, value) in delta.as_object().unwrap_or_default() {
             match (&**key, value.fragment()) {
+                ("text" | "signature", _) if is_beside => {}
                 ("text", Some(text)) => {
                     if let Some(object) = self.object(index, REASONING, "reasoning_details", output)
                     {
@@ -238,9 +254,6 @@ impl Bedrock {
         list: &'static str,
         output: &mut Output<'_>,
     ) -> Option<&mut Object> {
-        if self.is_other_object(index, key) {
-            self.stop(index, output);
-        }
         if let None | Some(Block::Text) = self.blocks.get(index) {
             let object = Object::default();
             let block = Block::Object { list, key, object };
