@@ -98,7 +98,7 @@ fn chat(demux: &Demux, choices: &[&Transcript]) -> String {
         }
         json
     });
-    aggregate_of(demux.metadata(), &demux.usage(), choices.collect())
+    aggregate_of(demux.metadata(), &demux.usage(), choices.collect(), &[])
 }
 
 /// The error that the server reported for a choice, as JSON.

@@ -110,15 +110,20 @@ pub fn choice_json(transcript: &Transcript) -> String {
     choice(transcript, &transcript.message()).into_text()
 }
 
-/// Builds [`aggregate_json`] from choices that were serialized one by one, in the order of their indices.
+/// Builds the text of [`write_aggregate`] from choices that were serialized one by one, in the order of their indices.
 #[doc(hidden)]
 #[must_use]
-pub fn aggregate_of(metadata: &Metadata, usage: &Usage, choices: Vec<String>) -> String {
+pub fn aggregate_of(
+    metadata: &Metadata,
+    usage: &Usage,
+    choices: Vec<String>,
+    more: &[(&str, &str)],
+) -> String {
     let mut text = String::new();
     let choices = choices
         .into_iter()
         .map(|choice| move |out: &mut dyn Write| out.write_str(&choice));
-    let _infallible = write_response(metadata, usage, choices, &[], &mut text);
+    let _infallible = write_response(metadata, usage, choices, more, &mut text);
     text
 }
 
@@ -136,15 +141,15 @@ fn write_response(
     out: &mut dyn Write,
 ) -> fmt::Result {
     let mut fields = head(metadata);
-    let head = fields.len();
+    let known = fields.len();
     // Unknown fields of these names are left out, too.
     let reserved = ["choices", "usage"];
     let reserved = reserved.into_iter().chain(more.iter().map(|(key, _)| *key));
     fields.extend(reserved.map(|key| (key.into(), Json::Value(Value::Null))));
-    let written = fields.len();
+    let in_use = fields.len();
     add_unknown_fields(&mut fields, metadata.extra.iter());
-    let unknown_fields = fields.split_off(written);
-    fields.truncate(head);
+    let unknown = fields.split_off(in_use);
+    fields.truncate(known);
 
     let mut response = ObjectWriter::begin(out)?;
     for (key, field) in fields {
@@ -160,7 +165,7 @@ fn write_response(
     }
     list.write_char(']')?;
     usage.raw_part().write(response.key("usage")?)?;
-    for (key, field) in unknown_fields {
+    for (key, field) in unknown {
         field.write(response.key(&key)?)?;
     }
     for (key, text) in more {

@@ -280,7 +280,7 @@ impl Router {
                 return self.note_finish(slot, update);
             }
             State::Open | State::Finished(_) => {
-                if route.finish_reason.is_some() {
+                if route.first_reason.is_some() {
                     route.second.note(update);
                 }
                 sink.delta(slot, Delta::Update(update), position);
@@ -313,7 +313,8 @@ impl Router {
         // that have finished.
         if !reason.is_empty() && route.state == State::Open {
             route.state = State::Finished(position.event);
-            route.finish_reason = Some(reason.into());
+            route.has_finish_reason = true;
+            route.first_reason = Some(reason.into());
             self.finished += 1;
             self.finishes.finish(route.index);
         }
@@ -365,7 +366,7 @@ impl Router {
         let routes = &self.routes;
         let source = self
             .finishes
-            .source(|| routes.iter().all(|route| route.finish_reason.is_some()));
+            .source(|| routes.iter().all(|route| route.has_finish_reason));
         if self.usage_mut().envelope(raw, source, form) {
             self.finishes.bring();
         }

@@ -18,7 +18,7 @@ const DONES: [(Kind, Kind); 3] = [
 
 /// The code and the message of a second finish reason, before or after the end.
 pub(crate) const DIFFERENT_REASON: (&str, &str) = ("F5", "a second, different finish reason");
-/// The same of a second answer.
+/// The code and the message of a second answer under the index of the first one.
 pub(crate) const SHARED_INDEX: (&str, &str) = ("E13", "two answers seem to share this index");
 
 impl ChoiceMachine {
@@ -127,15 +127,16 @@ impl ChoiceMachine {
         }
         // The finish of a second answer names no role. Some servers name it in each chunk but those of calls, and repeat the
         // finish (F4).
-        let names_role = update.role.as_deref().is_some_and(|role| !role.is_empty());
-        if self.roles > 1 && self.role_less && !names_role {
-            self.warn(SHARED_INDEX.0, SHARED_INDEX.1, position, transcript);
+        if self.roles > 1 && self.role_less && !update.names_role() {
+            let (code, message) = SHARED_INDEX;
+            self.warn(code, message, position, transcript);
         }
         if transcript
             .finish_reason()
             .is_some_and(|first| first.as_str() != raw)
         {
-            self.warn(DIFFERENT_REASON.0, DIFFERENT_REASON.1, position, transcript);
+            let (code, message) = DIFFERENT_REASON;
+            self.warn(code, message, position, transcript);
         }
     }
 

@@ -24,7 +24,7 @@ struct Seen {
 impl FoldedIndices {
     /// Records the index that an update had on the wire.
     pub(super) fn record(&mut self, index: ChoiceIndex, update: &Update<'_>) {
-        let own = is_named(update.role.as_deref()) || update.finish_reason.is_some();
+        let own = update.names_role() || update.finish_reason.is_some();
         // Only a return to an earlier index counts: the latest index again is one answer that goes on.
         let after_another = self.last.is_none_or(|last| last.index != index);
         let seen = match self.seen.iter_mut().find(|seen| seen.index == index) {

@@ -1,4 +1,7 @@
 //! Updates of a choice that has ended.
+//!
+//! The router warns of them, because the choice's own events are over. It warns of what the choice itself would have reported
+//! (`choice/end.rs`).
 
 use super::{ChoiceSink, Route, Router};
 use crate::{
@@ -7,8 +10,8 @@ use crate::{
     event::Position,
 };
 
-/// What has arrived since the first finish reason of a choice. A role, and a payload without one, are parts of a second answer
-/// (E13); some servers name the role in each chunk.
+/// What has arrived since the first finish reason of a choice, or since its end without one. A role, and a payload without one,
+/// are parts of a second answer (E13); some servers name the role in each chunk.
 #[derive(Debug, Default)]
 pub(super) struct SecondAnswer {
     has_role: bool,
@@ -17,19 +20,14 @@ pub(super) struct SecondAnswer {
 
 impl SecondAnswer {
     pub(super) fn note(&mut self, update: &Update<'_>) {
-        let names_role = names_role(update);
-        self.has_role |= names_role;
-        self.is_role_less |= !names_role && update.has_payload();
+        self.has_role |= update.names_role();
+        self.is_role_less |= !update.names_role() && update.has_payload();
     }
 
     /// Whether this finish reason is that of a second answer, which names no role.
     fn ends_with(&self, update: &Update<'_>) -> bool {
-        self.has_role && self.is_role_less && !names_role(update)
+        self.has_role && self.is_role_less && !update.names_role()
     }
-}
-
-fn names_role(update: &Update<'_>) -> bool {
-    update.role.as_deref().is_some_and(|role| !role.is_empty())
 }
 
 impl Router {
@@ -54,13 +52,10 @@ impl Router {
 
     /// Notes that the server has finished a choice which had ended here: its position decides whose usage comes next.
     pub(super) fn note_finish(&mut self, slot: usize, update: &Update<'_>) {
-        let reason = update.finish_reason.as_deref();
-        let Some(reason) = reason.filter(|raw| !raw.is_empty()) else {
-            return;
-        };
+        let reason = update.finish_reason.as_deref().unwrap_or_default();
         let route = self.routes.get_mut(slot);
-        if let Some(route) = route.filter(|route| route.finish_reason.is_none()) {
-            route.finish_reason = Some(reason.into());
+        if let Some(route) = route.filter(|route| !reason.is_empty() && !route.has_finish_reason) {
+            route.has_finish_reason = true;
             self.finishes.finish(route.index);
         }
     }
@@ -72,9 +67,8 @@ impl Route {
         self.second.note(update);
         let is_late = update.has_delta();
         let reason = update.finish_reason.as_deref();
-        let reasons = reason
-            .filter(|raw| !raw.is_empty())
-            .zip(self.finish_reason.as_ref());
+        let reason = reason.filter(|raw| !raw.is_empty());
+        let reasons = reason.zip(self.first_reason.as_ref());
         let is_shared = reasons.is_some() && self.second.ends_with(update);
         let differs = reasons.is_some_and(|(raw, first)| first.as_str() != raw);
         [

@@ -78,10 +78,7 @@ impl Router {
     fn known<'r>(&self, received: &'r [(ChoiceIndex, u64)]) -> Known<'r> {
         Known {
             received,
-            finished: self
-                .routes
-                .iter()
-                .all(|route| route.finish_reason.is_some()),
+            finished: self.routes.iter().all(|route| route.has_finish_reason),
             choices_per_prompt: self.config.choices_per_prompt,
         }
     }

@@ -36,7 +36,9 @@ pub(super) struct Route {
     pub(super) textless_deltas: u64,
     /// Full messages that brought text in place of deltas (E21).
     pub(super) full_messages: u64,
-    pub(super) finish_reason: Option<FinishReason>,
+    pub(super) has_finish_reason: bool,
+    /// The reason with which the choice finished; `None` if it ended without one, whatever came later.
+    pub(super) first_reason: Option<FinishReason>,
     pub(super) second: SecondAnswer,
     /// Bytes that its updates cost so far.
     pub(super) cost: u64,
@@ -52,7 +54,8 @@ impl Route {
             bare_updates: 0,
             textless_deltas: 0,
             full_messages: 0,
-            finish_reason: None,
+            has_finish_reason: false,
+            first_reason: None,
             second: SecondAnswer::default(),
             cost: 0,
         }

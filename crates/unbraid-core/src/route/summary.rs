@@ -126,7 +126,5 @@ impl Router {
 fn is_one_token(route: &Route, first: bool, last: bool) -> bool {
     let may_be_separate = first || last;
     let deltas = route.deltas == 1 || (may_be_separate && route.deltas == 0);
-    deltas
-        && (may_be_separate || route.bare_updates == 0)
-        && (last || route.finish_reason.is_none())
+    deltas && (may_be_separate || route.bare_updates == 0) && (last || !route.has_finish_reason)
 }

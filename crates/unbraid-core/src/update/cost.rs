@@ -78,6 +78,11 @@ impl Update<'_> {
         self.has_payload() || self.logprobs.is_some()
     }
 
+    /// Whether the update has a role, and not only an empty one.
+    pub(crate) fn names_role(&self) -> bool {
+        self.role.as_deref().is_some_and(|role| !role.is_empty())
+    }
+
     /// Whether the update contains text, audio or a call: a full message would only repeat these (E21).
     pub(crate) fn has_payload(&self) -> bool {
         has_text(&self.content)

@@ -47,24 +47,16 @@ pub(super) fn response(
     metadata
         .model
         .get_or_insert_with(|| meta.model.as_deref().unwrap_or_default().into());
-    // The upstream may be another gateway of this kind, whose state is not the state of this stream.
-    if state.is_some() {
-        metadata.extra.retain(|(key, _)| &**key != "unbraid");
-    }
     let mut choices: Vec<&Transcript> = demux.choices().collect();
     choices.sort_by_key(|transcript| transcript.index());
     let choices = choices.into_iter().map(response_choice).collect();
-    let mut response = aggregate_of(&metadata, &demux.usage(), choices);
-    if let Some(state) = state
-        && response.pop() == Some('}')
-    {
+    let state = state.map(|state| {
         let name = if state.is_running { "running" } else { "ended" };
-        let state = json!({ "seq": state.seq, "state": name, "end": state.end.map(End::as_str) });
-        for part in [",\"unbraid\":", &state.to_string(), "}"] {
-            response.push_str(part);
-        }
-    }
-    response
+        json!({ "seq": state.seq, "state": name, "end": state.end.map(End::as_str) }).to_string()
+    });
+    // Replaces the state of an upstream that is another gateway of this kind.
+    let more = state.as_deref().map(|state| ("unbraid", state));
+    aggregate_of(&metadata, &demux.usage(), choices, more.as_slice())
 }
 
 /// The reported usage, as JSON text.

@@ -104,7 +104,7 @@ impl Completions {
         let mut choices: Vec<_> = logs.iter().map(one_choice).collect();
         choices.sort_by_key(|(index, _)| *index);
         let choices = choices.into_iter().map(|(_, choice)| choice).collect();
-        unbraid_core::internal::aggregate_of(&self.metadata(), &usage, choices)
+        unbraid_core::internal::aggregate_of(&self.metadata(), &usage, choices, &[])
     }
 }
 

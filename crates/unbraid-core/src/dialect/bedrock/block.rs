@@ -113,21 +113,18 @@ impl Bedrock {
 
     fn input_delta<'a>(&mut self, index: i64, delta: &Node<'a>, output: &mut Output<'a>) {
         let input = arguments_of(delta.get("input"));
+        // A gateway may write an empty member beside the one of the delta.
+        let is_empty = input.as_ref().is_none_or(Fragment::is_empty) && !is_start(delta);
+        if is_empty {
+            return;
+        }
         if let Some(call) = self.earlier_call(index, delta, output) {
             self.stop(index, output);
             self.insert(index, Block::Call(call), output);
-        } else if self.begins_other_call(index, delta) {
+        } else if self.begins_other_call(index, delta) || self.is_other_object(index, "toolUse") {
             self.stop(index, output);
         }
-        // A gateway may write an empty member beside the one of the delta.
-        let is_empty = input.as_ref().is_none_or(Fragment::is_empty) && !is_start(delta);
-        if !is_empty && self.is_other_object(index, "toolUse") {
-            self.stop(index, output);
-        }
-        if let None | Some(Block::Text) = self.blocks.get_mut(index) {
-            if input.is_none() && !is_start(delta) {
-                return;
-            }
+        if let None | Some(Block::Text) = self.blocks.get(index) {
             let Some(call) = self.missing_call(index, delta, output) else {
                 return;
             };
@@ -135,15 +132,7 @@ impl Bedrock {
         }
         match self.blocks.get_mut(index) {
             Some(Block::Call(call)) => {
-                if call.start.is_none() && is_start(delta) {
-                    call_header(call, delta, output);
-                }
-                let name = fragment(delta, "name").filter(|name| !name.is_empty());
-                // With a name it may be the id of another call.
-                if name.is_none() || !call.has_name() {
-                    call.fill_id(CHOICE, text(delta, "toolUseId"), output);
-                }
-                call.fill_name(CHOICE, name, output);
+                add_header(call, delta, output);
                 call.append(CHOICE, input, output);
             }
             Some(Block::Object { object, .. }) => {
@@ -287,6 +276,19 @@ fn call_header<'a>(call: &mut Call, node: &Node<'a>, output: &mut Output<'a>) {
         ..ToolCallUpdate::default()
     };
     call.begin(CHOICE, header, output);
+}
+
+/// Reports what a later delta says about its call (T12, T18).
+fn add_header<'a>(call: &mut Call, delta: &Node<'a>, output: &mut Output<'a>) {
+    if call.start.is_none() && is_start(delta) {
+        return call_header(call, delta, output);
+    }
+    let name = fragment(delta, "name").filter(|name| !name.is_empty());
+    // With a name it may be the id of another call.
+    if name.is_none() || !call.has_name() {
+        call.fill_id(CHOICE, text(delta, "toolUseId"), output);
+    }
+    call.fill_name(CHOICE, name, output);
 }
 
 /// The members of the union `ContentBlockStart`.

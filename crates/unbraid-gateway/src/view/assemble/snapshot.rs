@@ -64,7 +64,7 @@ pub(in crate::view) fn snapshot(view: &StreamView, target: Target, upto: Seq) ->
 /// has no choice.
 fn other_fields(demux: &Demux, target: Target) -> Vec<(String, String)> {
     const KNOWN: [&str; 6] = ["id", "object", "created", "model", "choices", "unbraid"];
-    let response = aggregate_of(demux.metadata(), &demux.usage(), Vec::new());
+    let response = aggregate_of(demux.metadata(), &demux.usage(), Vec::new(), &[]);
     let fields = members(&response).unwrap_or_default().into_iter();
     let is_kept = |name: &str, raw: &str| {
         let is_of_view = name != "usage" || target == Target::Combined;
