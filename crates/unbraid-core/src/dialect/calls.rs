@@ -48,16 +48,20 @@ pub(crate) enum Stopped {
 pub(crate) struct CallStart {
     /// The id, by which a second start of the same call is recognized.
     id: Option<String>,
-    has_name: bool,
+    name: Option<String>,
 }
 
 impl CallStart {
     pub(crate) fn new(id: Option<&str>, name: Option<&Fragment<'_>>) -> Self {
-        let id = id.filter(|id| id.len() <= MAX_NAME_BYTES);
-        Self {
-            id: id.map(str::to_owned),
-            has_name: name.is_some_and(|name| !name.is_empty()),
-        }
+        let id = id.and_then(Self::kept);
+        let name = name.and_then(|name| Self::kept(&name.text));
+        Self { id, name }
+    }
+
+    /// A text to compare others with, unless it is empty or too long to keep.
+    fn kept(text: &str) -> Option<String> {
+        let is_kept = !text.is_empty() && text.len() <= MAX_NAME_BYTES;
+        is_kept.then(|| text.to_owned())
     }
 }
 
@@ -142,14 +146,15 @@ impl Call {
         self.start.as_ref().and_then(|start| start.id.as_deref())
     }
 
-    /// Whether its start, or a later event, has said the name.
-    pub(crate) fn has_name(&self) -> bool {
-        self.start.as_ref().is_some_and(|start| start.has_name)
-    }
-
-    /// Whether the call is known to have another id.
-    pub(crate) fn has_other_id(&self, id: &str) -> bool {
-        self.id().is_some_and(|own| own != id)
+    /// Whether an id, with the name beside it, is that of another call: one with another id, or another name where this call has
+    /// no id (T7).
+    pub(crate) fn is_other(&self, id: Option<&str>, name: Option<&str>) -> bool {
+        let own_name = self.start.as_ref().and_then(|start| start.name.as_deref());
+        match (self.id(), id) {
+            (Some(own), Some(id)) => own != id,
+            (None, Some(_)) => own_name.zip(name).is_some_and(|(own, name)| own != name),
+            (_, None) => false,
+        }
     }
 
     /// Takes the id from a later event of the call, if its start had none.
@@ -159,11 +164,11 @@ impl Call {
         id: Option<Cow<'a, str>>,
         output: &mut Output<'a>,
     ) {
-        let Some(id) = id.filter(|id| !id.is_empty() && id.len() <= MAX_NAME_BYTES) else {
+        let Some(id) = id.filter(|id| !id.is_empty()) else {
             return;
         };
         if let Some(start) = self.start.as_mut().filter(|start| start.id.is_none()) {
-            start.id = Some(id.as_ref().to_owned());
+            start.id = CallStart::kept(&id);
             let wire_index = Some(self.ordinal);
             let id = Some(id);
             output.call(
@@ -187,8 +192,8 @@ impl Call {
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return;
         };
-        if let Some(start) = self.start.as_mut().filter(|start| !start.has_name) {
-            start.has_name = true;
+        if let Some(start) = self.start.as_mut().filter(|start| start.name.is_none()) {
+            start.name = CallStart::kept(&name.text);
             let update = ToolCallUpdate::default().with_wire_index(self.ordinal);
             output.call(choice, update.with_name(name));
         }

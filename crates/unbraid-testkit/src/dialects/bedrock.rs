@@ -239,33 +239,28 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                 let is_input = delta["toolUse"].is_object() && !is_empty;
                 switch_to_call(&mut blocks, index, text(&header, "toolUseId"), now);
                 let mut at = latest(&blocks, index, true);
-                // T07: the name of a call with another id begins it, although a stop is missing.
-                let is_other = |block: &Block| {
-                    let own = text(&block.start["toolUse"], "toolUseId");
-                    let [id, name] = ["toolUseId", "name"].map(|key| text(&header, key));
+                // T07: the name of another call begins it, although a stop is missing.
+                let begins_other = |block: &Block| {
+                    let tool = &block.start["toolUse"];
                     !block.is_server_tool()
-                        && !own.is_empty()
-                        && !id.is_empty()
-                        && own != id
-                        && !name.is_empty()
+                        && !text(&header, "name").is_empty()
+                        && is_other_call(tool, &header)
                 };
                 // B17: the input of a call ends a block of another kind, whose stop is missing.
                 let has_no_tool = |block: &Block| is_input && !block.start["toolUse"].is_object();
-                let ends = |at: &usize| is_other(&blocks[*at]) || has_no_tool(&blocks[*at]);
+                let ends = |at: &usize| begins_other(&blocks[*at]) || has_no_tool(&blocks[*at]);
                 if let Some(open) = at.filter(ends) {
                     blocks[open].is_open = false;
                     at = None;
                 }
                 let last = latest(&blocks, index, false);
-                // A08: after the stop a call goes on, unless the delta has another id; a tool of the server does not.
+                // A08: after the stop a call goes on, unless the delta is of another one; a tool of the server does not.
                 if let Some(last) = last.filter(|_| is_input && at.is_none()) {
                     let tool = &blocks[last].start["toolUse"];
                     if tool["type"] == "server_tool_use" {
                         continue;
                     }
-                    let [own, other] = [text(tool, "toolUseId"), text(&header, "toolUseId")];
-                    let is_other = !own.is_empty() && !other.is_empty() && own != other;
-                    if tool.is_object() && !is_other {
+                    if tool.is_object() && !is_other_call(tool, &header) {
                         blocks[last].is_open = true;
                         blocks[last].opened_at = now;
                         at = Some(last);
@@ -285,9 +280,7 @@ fn read_converse(events: &[(String, Value)], values: &[WireValue]) -> Answer {
                     });
                     blocks.len() - 1
                 });
-                // With another name it may be the id of another call.
-                let names = [&blocks[at].start["toolUse"], &header].map(|tool| text(tool, "name"));
-                if blocks[at].is_call() && names.contains(&"") {
+                if blocks[at].is_call() {
                     fill_header(&mut blocks[at].start["toolUse"], &header);
                 }
                 blocks[at].deltas.push(delta.clone());
@@ -319,6 +312,14 @@ fn header(delta: &Value) -> Value {
     fields
         .map(|key| (key.to_owned(), delta[key].clone()))
         .collect()
+}
+
+/// Whether a delta has the id of another call, or another name beside an id, where the call has none (T07).
+fn is_other_call(tool: &Value, header: &Value) -> bool {
+    let [own_id, own_name] = ["toolUseId", "name"].map(|key| text(tool, key));
+    let [id, name] = ["toolUseId", "name"].map(|key| text(header, key));
+    let has_other_name = !own_name.is_empty() && !name.is_empty() && own_name != name;
+    !id.is_empty() && (own_id != id && (!own_id.is_empty() || has_other_name))
 }
 
 /// Takes the id and the name of a call from a later event, if its start had none.

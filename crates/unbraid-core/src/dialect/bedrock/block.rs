@@ -168,9 +168,8 @@ impl Bedrock {
         let Some(Block::Call(call)) = self.blocks.get_mut(index) else {
             return false;
         };
-        let id = text(delta, "toolUseId").filter(|id| !id.is_empty());
-        let has_name = text(delta, "name").is_some_and(|name| !name.is_empty());
-        has_name && id.is_some_and(|id| call.has_other_id(&id))
+        let [id, name] = ["toolUseId", "name"].map(|key| text(delta, key));
+        name.is_some() && call.is_other(id.as_deref(), name.as_deref())
     }
 
     /// The call of a delta that came without a start, or after the stop; `None` if nothing can be added to it.
@@ -180,10 +179,9 @@ impl Bedrock {
         delta: &Node<'a>,
         output: &mut Output<'a>,
     ) -> Option<Call> {
-        let id = text(delta, "toolUseId");
+        let [id, name] = ["toolUseId", "name"].map(|key| text(delta, key));
         let stopped = self.blocks.stopped_call(index);
-        let is_other =
-            stopped.is_some_and(|call| id.as_deref().is_some_and(|id| call.has_other_id(id)));
+        let is_other = stopped.is_some_and(|call| call.is_other(id.as_deref(), name.as_deref()));
         if !is_other && let Some(stopped) = self.blocks.take_stopped(index) {
             return self.calls.reopen(stopped, output);
         }
@@ -283,12 +281,8 @@ fn add_header<'a>(call: &mut Call, delta: &Node<'a>, output: &mut Output<'a>) {
     if call.start.is_none() && is_start(delta) {
         return call_header(call, delta, output);
     }
-    let name = fragment(delta, "name").filter(|name| !name.is_empty());
-    // With a name it may be the id of another call.
-    if name.is_none() || !call.has_name() {
-        call.fill_id(CHOICE, text(delta, "toolUseId"), output);
-    }
-    call.fill_name(CHOICE, name, output);
+    call.fill_id(CHOICE, text(delta, "toolUseId"), output);
+    call.fill_name(CHOICE, fragment(delta, "name"), output);
 }
 
 /// The members of the union `ContentBlockStart`.
