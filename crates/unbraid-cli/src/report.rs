@@ -8,7 +8,7 @@ pub(crate) mod request_error;
 use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
-use unbraid::Completions;
+use unbraid::{Completions, internal::aggregate_json_with};
 use unbraid_core::{
     ChoiceEnd, ChoiceIndex, ChoiceOutcome, Demux, Dialect, Prompt, StreamError, ToolCall,
     Transcript, Usage, UsageSource, Warning, internal::write_aggregate,
@@ -40,12 +40,11 @@ pub(crate) struct Report<'d> {
     origins: Vec<(ChoiceIndex, Vec<(&'static str, String)>)>,
 }
 
-/// The non-streaming response, with numbers as the server wrote them.
+/// The source of the non-streaming response, which is serialized when it is written.
 #[derive(Debug)]
 enum Response<'d> {
-    /// It is serialized when it is written.
     Demux(&'d Demux),
-    Text(String),
+    Completions(&'d Completions),
 }
 
 impl<'d> Report<'d> {
@@ -67,7 +66,7 @@ impl<'d> Report<'d> {
 
     /// Waits until the stream is over, then reports it.
     pub(crate) async fn from_completions(
-        completions: &Completions,
+        completions: &'d Completions,
         prompt: &Prompt,
         mode: UsageMode,
         labels: &Labels,
@@ -78,7 +77,7 @@ impl<'d> Report<'d> {
         Self {
             closed: Some(closed),
             origins: origins(completions, &choices, labels).await,
-            response: Response::Text(completions.aggregate_json().await),
+            response: Response::Completions(completions),
             warnings: completions.warnings(),
             usage: match mode {
                 UsageMode::Estimate if CAN_COUNT => usage,
@@ -110,22 +109,16 @@ impl<'d> Report<'d> {
 
     /// Writes the non-streaming response as JSON text, with the additional key `unbraid`.
     ///
-    /// The key is written into the text. Parsing the response would lose digits of its numbers.
+    /// It replaces an unknown field of that name. Parsing the response to add it would lose digits of its numbers.
     pub(crate) fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let details = self.details();
+        let more = &[("unbraid", &*details)];
         match &self.response {
-            Response::Demux(demux) => write_aggregate(
-                demux.metadata(),
-                &demux.usage(),
-                demux.choices(),
-                &[("unbraid", &details)],
-                out,
-            ),
-            Response::Text(text) => {
-                out.write_str(text.strip_suffix('}').unwrap_or(text))?;
-                out.write_str(",\"unbraid\":")?;
-                out.write_str(&details)?;
-                out.write_char('}')
+            Response::Demux(demux) => {
+                write_aggregate(demux.metadata(), &demux.usage(), demux.choices(), more, out)
+            }
+            Response::Completions(completions) => {
+                out.write_str(&aggregate_json_with(completions, more))
             }
         }
     }

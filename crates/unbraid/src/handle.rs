@@ -54,3 +54,5 @@ macro_rules! cursor {
     };
 }
 pub(crate) use cursor;
+
+pub use aggregate::aggregate_json_with;

@@ -232,7 +232,10 @@ pub use updates::Updates;
 /// Items in this module change in any release, without notice and without a new major version.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::source::{PollSource, SourceError, SourceItem};
+    pub use crate::{
+        handle::aggregate_json_with,
+        source::{PollSource, SourceError, SourceItem},
+    };
 
     /// Whether the runtime of this thread has timers.
     pub fn has_time_driver() -> bool {

@@ -116,6 +116,21 @@ fn c18_chat_separates_reasoning_in_tags() {
     );
 }
 
+#[test]
+fn the_report_replaces_a_field_of_its_name() {
+    let body = complete(0, "Hi").replace("\"choices\"", "\"unbraid\":{\"a\":1},\"choices\"");
+    let server = replying(move || stream(&(body.clone() + "data: [DONE]\n\n")));
+    let run = server.chat(&["--json", "-m", "m", "Well?"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(
+        run.stdout.matches("\"unbraid\"").count(),
+        1,
+        "{}",
+        run.stdout
+    );
+    assert_eq!(run.json()["unbraid"]["end"], "finished");
+}
+
 /// A sample of the fixtures, each with flags that expect its number of choices: only `chat` ends with 3 if fewer arrive
 /// (E30). A fixture that expects one choice keeps its flag, which folds the indices.
 fn sample() -> impl Iterator<Item = (Fixture, String)> {

@@ -95,17 +95,27 @@ impl Completions {
     /// # }
     /// ```
     pub async fn aggregate_json(&self) -> String {
-        let usage = self.reported_usage().await;
-        let logs = self.completion.read(|state| state.choices.clone());
-        let one_choice = |log: &ChoiceLog| {
-            let choice = log.snapshot();
-            (choice.index(), unbraid_core::internal::choice_json(&choice))
-        };
-        let mut choices: Vec<_> = logs.iter().map(one_choice).collect();
-        choices.sort_by_key(|(index, _)| *index);
-        let choices = choices.into_iter().map(|(_, choice)| choice).collect();
-        unbraid_core::internal::aggregate_of(&self.metadata(), &usage, choices, &[])
+        self.reported_usage().await;
+        aggregate_json_with(self, &[])
     }
+}
+
+/// The response as JSON text as of now, followed by `more` fields of JSON text, which replace unknown fields of the same names.
+#[doc(hidden)]
+#[must_use]
+pub fn aggregate_json_with(completions: &Completions, more: &[(&str, &str)]) -> String {
+    let (logs, metadata, usage) = completions.completion.read(|state| {
+        let usage = state.usage();
+        (state.choices.clone(), state.metadata(), usage)
+    });
+    let one_choice = |log: &ChoiceLog| {
+        let choice = log.snapshot();
+        (choice.index(), unbraid_core::internal::choice_json(&choice))
+    };
+    let mut choices: Vec<_> = logs.iter().map(one_choice).collect();
+    choices.sort_by_key(|(index, _)| *index);
+    let choices = choices.into_iter().map(|(_, choice)| choice).collect();
+    unbraid_core::internal::aggregate_of(&metadata, &usage, choices, more)
 }
 
 /// Merges the responses of single choices into one.
