@@ -46,6 +46,10 @@ impl ByFinish {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.only.is_none() && self.choices.is_empty()
+    }
+
     /// Whether a report is that of one of the choices.
     pub(super) fn has(&self, report: &Arc<Fields>) -> bool {
         let report = shared_merged(report);

@@ -95,6 +95,10 @@ impl Reported {
             self.envelope.add_first(raw, form, tokens);
             return true;
         }
+        if self.repeats_unread(raw, source) {
+            self.note(raw, source, None);
+            return true;
+        }
         let Some(fields) = parse(raw).filter(|fields| !fields.is_empty()) else {
             return false;
         };
@@ -105,7 +109,14 @@ impl Reported {
         true
     }
 
-    /// Notes whose report it may be. The first one of all has no fields yet.
+    /// Whether a report is the only one so far once more, and need not be read either. Groq sends it in up to three places.
+    fn repeats_unread(&self, raw: &str, source: Source) -> bool {
+        // A report without choices is compared with those of the choices, field by field.
+        let is_compared = source == Source::Bare && !self.after_finish.is_empty();
+        !is_compared && self.envelope.unread() == Some(raw)
+    }
+
+    /// Notes whose report it may be. One that stays unread has no fields yet.
     fn note(&mut self, raw: &str, source: Source, fields: Option<&Arc<Fields>>) {
         match source {
             Source::WithChoices => {}

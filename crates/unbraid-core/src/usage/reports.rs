@@ -147,8 +147,18 @@ impl Reports {
 
     /// The completion tokens of the only report, if nothing else has been read of it.
     pub(super) fn tokens_of_unread(&self) -> Option<u64> {
+        self.only_report()?.completion_tokens
+    }
+
+    /// The text of the only report, if nothing but its completion tokens has been read.
+    pub(super) fn unread(&self) -> Option<&str> {
+        let only = self.only_report()?;
+        only.completion_tokens.map(|_| &*only.raw)
+    }
+
+    fn only_report(&self) -> Option<&Report> {
         match &*self.last {
-            [only] if self.fields.is_empty() => only.completion_tokens,
+            [only] if self.fields.is_empty() => Some(only),
             _ => None,
         }
     }

@@ -91,12 +91,68 @@ mod tests {
     }
 
     #[test]
-    fn only_a_single_report_with_enough_tokens_stays_unread() {
+    fn only_one_report_with_enough_tokens_stays_unread() {
         let usual = r#"{"prompt_tokens":5,"completion_tokens":3}"#;
+        let other = r#"{"prompt_tokens":5,"completion_tokens":4}"#;
         assert!(stays_unread(&[usual], 3));
         assert!(!stays_unread(&[usual], 4), "U15");
-        assert!(!stays_unread(&[usual, usual], 3));
+        assert!(stays_unread(&[usual, usual, usual], 3));
+        assert!(!stays_unread(&[usual, other], 3));
         assert!(!stays_unread(&[r#"{"output_tokens":3}"#], 3));
         assert!(!stays_unread(&[], 0));
+    }
+
+    /// A report that differs in white space alone is read, and one that is equal is not.
+    #[test]
+    fn a_report_that_comes_again_unread_gives_the_usage_that_reading_it_gives() {
+        const USUAL: &str = r#"{"prompt_tokens":5,"completion_tokens":4,"cost":0.10}"#;
+        const SPACED: &str = r#"{"prompt_tokens":5, "completion_tokens":4,"cost":0.10}"#;
+        let at_finish = |choice, shared, last| Source::AtFinish {
+            choice: ChoiceIndex(choice),
+            shared,
+            last,
+        };
+        let after_finish = |choice, last| Source::AfterFinish {
+            choice: ChoiceIndex(choice),
+            last,
+        };
+        let sources = [
+            Source::WithChoices,
+            Source::Bare,
+            at_finish(0, false, false),
+            at_finish(1, false, true),
+            at_finish(1, true, true),
+            after_finish(0, false),
+            after_finish(1, true),
+        ];
+        let usage = |taken: &[Source], again: &str, received: u64, finished: bool| {
+            let mut reported = Reported::default();
+            for (position, source) in taken.iter().enumerate() {
+                let raw = if position == 0 { USUAL } else { again };
+                assert!(reported.envelope(raw, *source, None));
+            }
+            let received = [(ChoiceIndex(0), received), (ChoiceIndex(1), 1)];
+            let usage = reported.usage(&Known {
+                received: &received,
+                finished,
+                choices_per_prompt: None,
+            });
+            format!("{usage:?} {:?}", usage.raw_json())
+        };
+        let mut compared = 0;
+        for first in sources {
+            for second in sources {
+                for third in sources {
+                    for (received, finished) in [(1, false), (1, true), (9, false), (9, true)] {
+                        let taken = [first, second, third];
+                        let unread = usage(&taken, USUAL, received, finished);
+                        let read = usage(&taken, SPACED, received, finished);
+                        assert_eq!(unread, read, "{taken:?} {received} {finished}");
+                        compared += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(compared, 7 * 7 * 7 * 4);
     }
 }
