@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    CallKind, EventIndex, ToolCall,
-    json::{FieldError, PointerError, Repair, Verdict, check, lone_surrogate, repair},
+    CallKind, ChoiceEnd, EventIndex, ToolCall,
+    json::{FieldError, PointerError, Repair, Verdict, check, check_cut, lone_surrogate, repair},
+    tool_call::{Cut, cut_of},
 };
 
 /// Why JSON that a model wrote is not the requested value. It never shows the text.
@@ -39,7 +40,7 @@ pub enum JsonErrorKind {
         /// The event that brought more.
         event_index: EventIndex,
     },
-    /// The text ends inside its value (J6, J7).
+    /// The text is empty, or ends inside its value (J6, J7). After an end that cut the choice, a number is incomplete, too.
     #[error("the text ends inside its JSON, after {bytes} bytes")]
     Truncated {
         /// The length of the received text.
@@ -162,7 +163,8 @@ impl std::error::Error for TypeMismatch {}
 
 /// Parses JSON that a model wrote. Text that was cut, or needs a repair, is an error.
 ///
-/// An empty text, or white space alone, is an empty object (T23).
+/// An empty text, or white space alone, is [`JsonErrorKind::Truncated`]: only a call without arguments means an empty object
+/// (T23), see [`ToolCall::parse`].
 ///
 /// # Errors
 ///
@@ -176,13 +178,13 @@ impl std::error::Error for TypeMismatch {}
 /// let numbers: Vec<u8> = parse_json("[1,2]")?;
 /// assert_eq!(numbers, [1, 2]);
 /// assert!(matches!(parse_json::<Vec<u8>>("[1,2"), Err(JsonErrorKind::Truncated { bytes: 4 })));
+/// assert!(matches!(parse_json::<Vec<u8>>(""), Err(JsonErrorKind::Truncated { bytes: 0 })));
 /// assert!(matches!(parse_json::<Vec<u8>>("{}"), Err(JsonErrorKind::TypeMismatch(_))));
 /// # Ok::<(), JsonErrorKind>(())
 /// ```
 pub fn parse_json<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
     match check(text) {
         Verdict::Complete => deserialize(text),
-        Verdict::EmptyAsObject => deserialize("{}"),
         verdict => Err(error_of(verdict, text)),
     }
 }
@@ -216,7 +218,6 @@ pub fn parse_json_repaired<T: DeserializeOwned>(
     let text = &*repaired.text;
     match check(text) {
         Verdict::Complete => deserialize(text),
-        Verdict::EmptyAsObject => deserialize("{}"),
         Verdict::Repaired => match text.trim_start().strip_prefix("{}") {
             Some(value) => deserialize(value),
             None => Err(JsonErrorKind::NeedsRepair),
@@ -232,16 +233,16 @@ fn deserialize<T: DeserializeOwned>(text: &str) -> Result<T, JsonErrorKind> {
 
 fn error_of(verdict: Verdict, text: &str) -> JsonErrorKind {
     match verdict {
-        Verdict::Truncated => JsonErrorKind::Truncated { bytes: text.len() },
+        Verdict::Truncated | Verdict::EmptyAsObject => {
+            JsonErrorKind::Truncated { bytes: text.len() }
+        }
         Verdict::Concatenated { offset } => JsonErrorKind::Concatenated { offset },
         Verdict::Invalid { offset } => JsonErrorKind::Invalid { offset },
         Verdict::TooDeep { offset } => JsonErrorKind::TooDeep { offset },
-        Verdict::Complete | Verdict::EmptyAsObject | Verdict::Repaired => {
-            match lone_surrogate(text) {
-                Some(offset) => JsonErrorKind::LoneSurrogate { offset },
-                None => JsonErrorKind::NeedsRepair,
-            }
-        }
+        Verdict::Complete | Verdict::Repaired => match lone_surrogate(text) {
+            Some(offset) => JsonErrorKind::LoneSurrogate { offset },
+            None => JsonErrorKind::NeedsRepair,
+        },
     }
 }
 
@@ -329,8 +330,18 @@ impl ToolCall {
                 bytes: self.arguments.len(),
             });
         }
-        Ok(&self.arguments)
+        // T23: a call without arguments.
+        let is_empty = self.arguments.trim().is_empty();
+        Ok(if is_empty { "{}" } else { &self.arguments })
     }
+}
+
+/// Whether content may be incomplete although it is JSON by itself: its choice was cut, and the missing rest may have continued
+/// a number.
+pub(crate) fn may_continue(content: &str, end: &ChoiceEnd) -> bool {
+    cut_of(end) != Cut::None
+        && check_cut(content) == Verdict::Truncated
+        && check(content) == Verdict::Complete
 }
 
 #[cfg(test)]

@@ -170,8 +170,8 @@ pub use warning::Warning;
 #[doc(hidden)]
 pub mod internal {
     use crate::{
-        CallIndex, ChoiceIndex, Demux, JsonErrorKind, ReadyCursor, Redact, ToolCall, Transcript,
-        Update,
+        CallIndex, ChoiceEnd, ChoiceIndex, Demux, JsonErrorKind, ReadyCursor, Redact, ToolCall,
+        Transcript, Update,
     };
     pub use crate::{
         aggregate::{aggregate_of, choice_json, write_aggregate},
@@ -209,6 +209,12 @@ pub mod internal {
     /// Reads on until all is read or until more than `max` bytes of arguments were read; true if all is read.
     pub fn advance_ready(cursor: &mut ReadyCursor, transcript: &Transcript, max: usize) -> bool {
         cursor.advance(transcript, max)
+    }
+
+    /// Whether content may be incomplete although it is JSON by itself, because its choice ended so.
+    #[must_use]
+    pub fn may_continue(content: &str, end: &ChoiceEnd) -> bool {
+        crate::call_parse::may_continue(content, end)
     }
 
     /// Returns the first halves of characters that wait for their second halves, in escapes, at the end of a choice's reasoning,

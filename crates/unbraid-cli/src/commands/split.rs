@@ -172,7 +172,9 @@ fn arguments_value(call: &ToolCall) -> Value {
     if call.kind == CallKind::Custom {
         return Value::Null;
     }
-    parse_json_repaired(&call.arguments, Repair::default()).unwrap_or(Value::Null)
+    let is_empty = call.arguments.trim().is_empty() && call.status != Some(CallStatus::Truncated);
+    let arguments = if is_empty { "{}" } else { &call.arguments }; // T23
+    parse_json_repaired(arguments, Repair::default()).unwrap_or(Value::Null)
 }
 
 /// How much of a tool's name a file name keeps. With the rest of the file name, this is far below the limit of any system.

@@ -83,3 +83,41 @@ fn j07_j17_text_with_a_lone_surrogate_is_closed_only_if_that_is_repaired() {
     assert_eq!(repair(open, Repair::CLOSE).text, open);
     assert_eq!(repair(open, Repair::ALL).text, r#"["\ufffd"]"#);
 }
+
+#[test]
+fn t23_only_absent_arguments_mean_an_empty_object() {
+    for blank in ["", " \n"] {
+        let error = format!("the text ends inside its JSON, after {} bytes", blank.len());
+        assert_case(blank, &error, None);
+        let body = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "delta": {
+            "tool_calls": [{ "index": 0, "id": "c", "function": { "name": "f", "arguments": blank } }],
+        } }] });
+        let mut demux = crate::Demux::new(crate::Config::default());
+        demux.feed(format!("data: {body}\n\ndata: [DONE]\n\n").as_bytes());
+        let message = demux.choice(crate::ChoiceIndex(0)).unwrap().message();
+        let call = &message.tool_calls[0];
+        assert_eq!(call.parse::<Value>().unwrap(), json!({}));
+        assert_eq!(
+            call.parse_repaired::<Value>(Repair::ALL).unwrap(),
+            json!({})
+        );
+    }
+}
+
+#[test]
+fn j06_content_that_is_a_number_is_incomplete_after_an_end_that_cut_it() {
+    let ended = |reason: &str| ChoiceEnd::Finished(reason.into());
+    for (content, end, expected) in [
+        ("12", ended("length"), true),
+        (" 12", ended("content_filter"), true),
+        ("12", ChoiceEnd::DoneWithoutFinish, true),
+        ("12", ended("stop"), false),
+        ("{\"a\":12}", ended("length"), false),
+        ("true", ended("length"), false),
+        // Errors by themselves.
+        ("", ended("length"), false),
+        ("[1", ended("length"), false),
+    ] {
+        assert_eq!(may_continue(content, &end), expected, "{content} {end:?}");
+    }
+}

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use unbraid_core::{
     ChoiceIndex, JsonErrorKind, Text,
-    internal::TextKind,
+    internal::{TextKind, may_continue},
     json::{self, FieldState, Partial, Pointer, Repair},
     parse_json, parse_json_repaired,
 };
@@ -272,7 +272,9 @@ impl ContentJson {
     ///
     /// # Errors
     ///
-    /// The end that cut the choice, or what is wrong with the JSON; the error holds the raw text.
+    /// What is wrong with the JSON, or the error that the choice ended with ([`JsonErrorKind::Choice`]); the error holds the raw
+    /// text. Content that is empty, as that of a refusal is, and content that the end of the choice may have cut, is
+    /// [`JsonErrorKind::Truncated`].
     ///
     /// # Cancel safety
     ///
@@ -325,7 +327,14 @@ impl ContentJson {
             .wait_for(|state| state.transcript.result())
             .await;
         match result {
-            Ok(outcome) => Ok(outcome.message.content),
+            Ok(outcome) => {
+                let text = outcome.message.content;
+                if may_continue(&text, &outcome.end) {
+                    let bytes = text.len();
+                    return Err(self.0.error(&text, JsonErrorKind::Truncated { bytes }));
+                }
+                Ok(text)
+            }
             Err(error) => {
                 let raw = error.partial().message.content.clone();
                 Err(self.0.error(&raw, error))

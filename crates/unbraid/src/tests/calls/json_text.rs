@@ -204,3 +204,31 @@ async fn content_in_json_mode_has_fields_and_is_parsed() {
         "choice 0: content: the text ends inside its JSON, after 11 bytes"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn empty_content_and_content_that_may_be_cut_are_refused() {
+    let of = async |text: &str, reason: &str| {
+        let completions = read([
+            bytes(content(0, text)),
+            bytes(finish(0, reason)),
+            bytes(DONE),
+        ]);
+        let choice = soon(completions.first()).await.unwrap();
+        let json = choice.content_json();
+        let strict = soon(json.parse::<Value>()).await;
+        let repaired = soon(json.parse_repaired::<Value>(Repair::ALL)).await;
+        assert_eq!(strict.is_ok(), repaired.is_ok(), "{text} {reason}");
+        strict.map_err(|error| matches!(error.kind(), JsonErrorKind::Truncated { .. }))
+    };
+    for (text, reason) in [
+        ("", "stop"),
+        (" ", "stop"),
+        ("", "content_filter"),
+        ("12", "length"),
+        ("12", "error"),
+    ] {
+        assert_eq!(of(text, reason).await, Err(true), "{text} {reason}");
+    }
+    assert_eq!(of("12", "stop").await, Ok(json!(12)));
+    assert_eq!(of("{}", "length").await, Ok(json!({})));
+}
