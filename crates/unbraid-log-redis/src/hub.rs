@@ -270,7 +270,7 @@ impl State {
 /// Where a log ends.
 enum Tail {
     Entry(EntryId),
-    /// There is no log, but its meta data.
+    /// There is no log, but its meta data, and no lease.
     Expired,
     Missing,
 }

@@ -119,23 +119,36 @@ impl Inner {
     }
 
     pub(crate) async fn find(&self, id: &StreamId) -> Result<Found, LogError> {
+        match self.find_any(id).await? {
+            // Its producer writes it again, or lets the lease expire.
+            Found {
+                status: LogStatus::Expired { .. },
+                has_lease: true,
+                ..
+            } => Err(LogError::unavailable("the server has lost the log")),
+            found => Ok(found),
+        }
+    }
+
+    /// The same for a log that the server has lost while its stream runs, too: it is expired and has a lease.
+    async fn find_any(&self, id: &StreamId) -> Result<Found, LogError> {
         let value = self.link.call(&self.request(&STATUS, id)).await?;
         let Value::Array(mut parts) = value else {
             return Err(Failure::Answer.into());
         };
-        let log = match parts.len() {
-            2 => None,
-            _ => Some(parts.split_off(1.min(parts.len()))),
-        };
+        let rest = parts.split_off(1.min(parts.len()));
         let meta = match parts.into_iter().next() {
             Some(Value::BulkString(meta)) => Arc::new(Meta::decode(&meta)?),
             // The meta data is kept longer than the log. Without it nobody knows who may read the stream.
             Some(Value::Nil) => return Ok(Found::new(LogStatus::Unknown)),
             _ => return Err(Failure::Answer.into()),
         };
-        match log {
-            None => Ok(Found::new(LogStatus::Expired { meta })),
-            Some(log) => found(meta, log),
+        match rest.as_slice() {
+            [lease] => Ok(Found {
+                has_lease: *lease == Value::Int(1),
+                ..Found::new(LogStatus::Expired { meta })
+            }),
+            _ => found(meta, rest),
         }
     }
 
@@ -201,7 +214,7 @@ impl Inner {
     }
 
     pub(crate) async fn erase(&self, id: &StreamId) -> Result<(), LogError> {
-        let found = self.find(id).await?;
+        let found = self.find_any(id).await?;
         // First, so that a repeated call finds it again after a failure.
         if let Some(claim) = found.status.meta().and_then(|meta| meta.claim.as_ref()) {
             self.release(claim, id).await?;

@@ -13,6 +13,24 @@ use crate::{
 /// The oldest server whose commands suffice: `SET` with `NX` and `GET` at once.
 const OLDEST: (u32, u32) = (7, 0);
 
+/// Returns which command of the scripts the user may not call.
+const PERMITTED: &str = include_str!("lua/permitted.lua");
+
+/// The commands that it tries.
+const COMMANDS: [&str; 11] = [
+    "XADD",
+    "PEXPIRE",
+    "PTTL",
+    "EXISTS",
+    "XLEN",
+    "XRANGE",
+    "XREVRANGE",
+    "UNLINK",
+    "SET",
+    "GET",
+    "DEL",
+];
+
 /// What a usable server should be configured differently for.
 pub(crate) type Warnings = Vec<String>;
 
@@ -58,23 +76,26 @@ pub(crate) fn uptime(info: &Value) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Runs a script that reads keys of the prefix.
+/// Runs a script that calls the commands of all scripts, with a key of the prefix.
 async fn check_permission(
     connection: &Connection,
     address: &Address,
     options: &RedisOptions,
 ) -> Result<(), ConnectError> {
-    let key = format!("{}:{{}}", options.prefix);
+    let key = format!("{}:permitted:{{}}", options.prefix);
     let mut eval = redis::cmd("EVAL");
-    eval.arg("return redis.call('EXISTS', KEYS[1])")
-        .arg(1)
-        .arg(key);
+    eval.arg(PERMITTED).arg(1).arg(key);
     let mut commands = connection.commands.clone();
     let answer: Result<Value, _> = eval.query_async(&mut commands).await;
-    match answer {
-        Ok(_) => Ok(()),
-        Err(error) => Err(request_error(error.into(), "EVAL", address)),
-    }
+    let refused = match answer {
+        Ok(Value::Nil) => return Ok(()),
+        Ok(value) => text(&value).map(Cow::into_owned).unwrap_or_default(),
+        Err(error) => return Err(request_error(error.into(), "EVAL", address)),
+    };
+    let command = COMMANDS.into_iter().find(|command| *command == refused);
+    Err(ConnectError::NotPermitted {
+        command: command.unwrap_or("EVAL"),
+    })
 }
 
 /// The error of a request before the log is connected.

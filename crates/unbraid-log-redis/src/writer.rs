@@ -39,7 +39,7 @@ struct Last {
 /// What an append has found.
 enum Found {
     Appended(Appended),
-    /// The server has lost the log, and its meta data.
+    /// The server has lost the log of a stream that runs.
     Lost,
     /// Another entry is the last one.
     Other(Entry),

@@ -219,10 +219,10 @@ fn parse_tail(answer: Value) -> Result<Tail, Failure> {
         return Err(Failure::Answer);
     };
     let mut answer = answer.into_iter();
-    let has_meta = integer(&answer.next().ok_or(Failure::Answer)?)? == 1;
+    let is_over = integer(&answer.next().ok_or(Failure::Answer)?)? == 1;
     match answer.next() {
         Some(id) => Ok(Tail::Entry(parse_id(id)?)),
-        None if has_meta => Ok(Tail::Expired),
+        None if is_over => Ok(Tail::Expired),
         None => Ok(Tail::Missing),
     }
 }

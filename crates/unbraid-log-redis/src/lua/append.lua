@@ -2,7 +2,7 @@
 -- Returns what was found, how many of the meta data and the lease exist, and how many entries the log has after a new one.
 local id, fields = last_entry()
 if not id then
-  return {'none', redis.call('EXISTS', KEYS[2])}
+  return {'none', is_over() and 1 or 0}
 end
 if id ~= SEAL and tail_of(id) == ARGV[2] then
   redis.call('XADD', KEYS[1], ARGV[1], 'r', ARGV[3])

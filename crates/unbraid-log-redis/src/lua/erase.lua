@@ -1,6 +1,10 @@
 -- ARGV: milliseconds for which the id stays in use.
 local id, fields = last_entry()
-if not id or (id == SEAL and fields[1] == 'e') then
+if id == SEAL and fields[1] == 'e' then
+  return
+end
+-- The producer of a log that was evicted would write it again.
+if not id and redis.call('EXISTS', KEYS[3]) == 0 then
   return
 end
 redis.call('UNLINK', KEYS[1], KEYS[3])

@@ -30,13 +30,19 @@ local function tail_of(id)
   return last
 end
 
+-- Whether a log that does not exist is over: it has expired, or was erased long ago. The lease of a log is removed when it ends, so a
+-- log without entries that has one was evicted, and its producer writes it again.
+local function is_over()
+  return redis.call('EXISTS', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[3]) == 0
+end
+
 -- Writes an empty stream. ARGV: gateway, milliseconds of the lease, meta data, milliseconds of the log, of the meta data, nonce.
--- The lease is the first, so that no reader finds a stream without one; the script is atomic in any case.
+-- What a user may not do fails at the log, before anything else is written: meta data without a log would keep the id in use.
 local function create()
-  redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
-  redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[5])
   redis.call('XADD', KEYS[1], HEADER, 'v', '1', 'g', ARGV[1], 'n', ARGV[6])
   redis.call('PEXPIRE', KEYS[1], ARGV[4])
+  redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2])
+  redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[5])
 end
 
 -- Seals the log. After the greatest possible id, Redis refuses every further entry.

@@ -1,7 +1,7 @@
 -- ARGV: as for `create`. Writes again what the engine has lost.
 local id, fields = last_entry()
 if not id then
-  if redis.call('EXISTS', KEYS[2]) == 1 then
+  if is_over() then
     return 'expired'
   end
   create()

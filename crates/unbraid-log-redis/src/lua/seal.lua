@@ -5,7 +5,7 @@ if id == SEAL then
   return {fields[1] == 's' and 'sealed' or 'expired'}
 elseif id then
   tail = tail_of(id)
-elseif redis.call('EXISTS', KEYS[2]) == 1 then
+elseif is_over() then
   return {'expired'}
 end
 if not tail then

@@ -1,3 +1,3 @@
--- Returns whether the meta data exist, and the last id.
+-- Returns whether the log is over, if it does not exist, and the last id.
 local id = last_entry()
-return {redis.call('EXISTS', KEYS[2]), id}
+return {not id and is_over() and 1 or 0, id}

@@ -154,6 +154,12 @@ async fn a_user_without_permission_is_refused() {
     for (command, rules) in [
         ("INFO", &["+@all", "-info", "~*"][..]),
         ("EVAL", &["+@all", "-@scripting", "~*"]),
+        ("XADD", &["+@all", "-xadd", "~*"]),
+        ("DEL", &["+@all", "-del", "~*"]),
+        (
+            "XLEN",
+            &["+@all", "-@read", "+info", "+exists", "+pttl", "~*"],
+        ),
         ("EVAL", &["+@all", "~other:*"]),
     ] {
         let set = ["ACL", "SETUSER", "user", "reset", "on", ">secret"];
