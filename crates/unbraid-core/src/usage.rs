@@ -51,6 +51,9 @@ pub enum UsageSource {
     /// All of them were counted here.
     Estimated,
     /// Some numbers were reported and others counted; see [`Usage::estimated`].
+    ///
+    /// A [sum](Usage::sum) over several requests is also `Mixed` if their sources differ. If one was reported and one is
+    /// [`Absent`](Self::Absent), nothing was counted, and the sums are `None`.
     Mixed,
 }
 

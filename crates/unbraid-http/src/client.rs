@@ -196,7 +196,9 @@ impl Client {
     /// [`ClientBuilder::total_timeout`] ends first.
     ///
     /// If a server returns several choices for one of the requests, the first counts, and the others are refused with a
-    /// warning. For a server that counts tokens in `index`, set
+    /// warning. The choices that count are not affected, but [`closed`](Completions::closed) is then an error
+    /// ([`LimitExceeded`](unbraid::LimitExceeded)), and [`choices`](Completions::choices) and
+    /// [`outcomes`](Completions::outcomes) yield it as their last item. For a server that counts tokens in `index`, set
     /// [`expect_choices(1)`](unbraid::CompletionsBuilder::expect_choices) in the
     /// [`stream_config`](ClientBuilder::stream_config): then the indices of each response are read as one choice.
     ///
@@ -214,7 +216,11 @@ impl Client {
     /// let client = Client::from_env()?;
     /// let completions = client.fan_out(&Request::chat("a-model-without-n").user("Name a color."), 8);
     /// let first = completions.first_finished(1).await; // closes the other seven connections
-    /// println!("{}", first[0].message.content);
+    /// if let Some(answer) = first.first() {
+    ///     println!("{}", answer.message.content);
+    /// } else {
+    ///     completions.closed().await?; // every request has failed
+    /// }
     /// # Ok(())
     /// # }
     /// ```

@@ -84,7 +84,7 @@
 //! # Guides
 //!
 //! [Requests](https://github.com/unbraid/unbraid/blob/main/docs/requests.md) describes every setting and response;
-//! the [cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md) has fourteen jobs of 10 to 30 lines.
+//! the [cookbook](https://github.com/unbraid/unbraid/blob/main/docs/cookbook.md) has fourteen jobs of 20 to 45 lines.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The programs of these pages are doc tests here, because this crate depends on all libraries.

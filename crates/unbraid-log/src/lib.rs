@@ -45,7 +45,7 @@
 //! - [`Producer`] and [`Follower`] connect a journal with the log that several processes share: one writes it, the other
 //!   reads it, over everything that may happen to the log.
 //! - `completions` and `record`, behind the feature `library`, give the handles of `unbraid` over a stream that another process
-//!   produces, and produce one.
+//!   produces, and produce one. A [guide](https://github.com/unbraid/unbraid/blob/main/docs/logs.md#without-a-gateway) describes both.
 //! - The module `contract`, behind the feature of the same name, contains the tests that every log has to pass.
 //!
 //! # Rules

@@ -34,6 +34,9 @@ use crate::{
 ///
 /// It has no task of its own: what has expired is freed by the next call.
 ///
+/// Dropping the [`LogWriter`](crate::LogWriter) of a stream that is not sealed ends its lease: the next
+/// [`seal_lost`](crate::LogStore::seal_lost) declares it lost, without waiting for the lease's duration.
+///
 /// # Examples
 ///
 /// ```

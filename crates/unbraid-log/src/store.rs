@@ -181,7 +181,8 @@ pub trait LogStore: Send + Sync + 'static {
 
 /// The only producer of a generation. `&mut self` rules out a second append in flight.
 ///
-/// Dropping it ends nothing: the stream is declared lost once its lease has expired.
+/// Dropping it does not seal the log: [`LogStore::seal_lost`] declares the stream lost once its lease has expired. Only a
+/// [`MemoryLog`](crate::MemoryLog) ends the lease at once, because nobody else can renew it there.
 ///
 /// # Examples
 ///

@@ -119,13 +119,18 @@
 //! # Cancel
 //!
 //! - [`Choice::cancel`] ends one choice and keeps what had arrived. In a request with native `n` the server continues to generate
-//!   it; the connection closes when all choices are cancelled.
+//!   it. The connection closes when all choices are cancelled, if their number is known: from the `n` of a request of
+//!   `unbraid-http`, or from [`expect_choices`](CompletionsBuilder::expect_choices). Otherwise further choices may appear, even
+//!   if only one was requested; call [`Completions::cancel`].
 //! - [`Choice::discard`] also frees the text.
 //! - [`Completions::cancel`] ends all choices and closes the source.
 //! - [`Completions::first_finished`] and [`Completions::first_where`] cancel the choices that did not win. For a caller that
 //!   judges them itself, [`Completions::keep_only`] does.
-//! - Dropping the last handle or cursor of a completion closes its source at once. Dropping any other frees and cancels nothing.
-//!   The waker of a dropped cursor's task is released with the next delta or the end of its choice at the latest.
+//! - Dropping the last handle or cursor of a completion closes its source at once. Dropping any other cancels nothing. A
+//!   [`WeakCompletions`] does not count. The waker of a dropped cursor's task is released with the next delta or the end of
+//!   its choice at the latest.
+//! - Text is freed once nothing is left that can read it. A [`Choice`] and its cursors keep the text of that choice;
+//!   [`Completions`] and its cursors keep the text of all choices, and so does the reader until the stream has closed.
 //!
 //! # Errors
 //!
