@@ -80,7 +80,7 @@ pub(crate) struct Joined {
 pub(crate) struct Hub {
     state: Arc<Mutex<State>>,
     /// After this time a log that is missing is not repaired any more: its producer renews the lease more often.
-    repaired_within: Duration,
+    lease: Duration,
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -92,7 +92,7 @@ impl Hub {
     pub(crate) fn new(lease: Duration) -> Self {
         Self {
             state: Arc::default(),
-            repaired_within: lease,
+            lease,
         }
     }
 
@@ -242,7 +242,7 @@ impl State {
     }
 
     /// Compares a log with what was read of it: a server that was emptied or has failed over may have another one.
-    fn compare(&mut self, id: &StreamId, tail: Tail, repaired_within: Duration) {
+    fn compare(&mut self, id: &StreamId, tail: Tail, lease: Duration) {
         let Some(log) = self.logs.get_mut(id) else {
             return;
         };
@@ -255,11 +255,12 @@ impl State {
                 }
             }
             Tail::Expired => self.fail(id, LogError::Expired),
+            Tail::Lost => log.position = EntryId::HEADER,
             Tail::Missing => {
                 let now = Instant::now();
                 let since = *log.missing_since.get_or_insert(now);
                 log.position = EntryId::HEADER;
-                if now - since > repaired_within {
+                if now - since > lease {
                     self.fail(id, LogError::Unknown);
                 }
             }
@@ -270,7 +271,10 @@ impl State {
 /// Where a log ends.
 enum Tail {
     Entry(EntryId),
-    /// There is no log, but its meta data, and no lease.
+    /// There is no log, and its meta data shows that the stream is over.
     Expired,
+    /// There is no log, and its meta data shows that it is written again, or expires soon.
+    Lost,
+    /// There are no meta data, either.
     Missing,
 }

@@ -24,6 +24,9 @@ use crate::{
 /// How long a stream is kept that nobody seals, and how much longer its meta data is.
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
 
+/// The answer to `PTTL` for a key that does not exist.
+pub(crate) const NO_KEY: i64 = -2;
+
 pub(crate) struct Inner {
     pub(crate) link: Link,
     pub(crate) keys: Keys,
@@ -48,10 +51,23 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.min(max).as_millis()).map_or(1, |millis| millis.max(1))
 }
 
+/// How many milliseconds the meta data of a stream has at least whose gateway has renewed its lease of late.
+pub(crate) fn shortest_ttl(lease: Duration) -> u64 {
+    millis((2 * DAY).saturating_sub(2 * lease))
+}
+
+/// Whether a stream whose log does not exist is over, if this is the answer to `PTTL` for its meta data. Otherwise the server has
+/// lost the log, and its producer writes it again; see `lua/prelude.lua`.
+pub(crate) fn is_over(ttl: i64, lease: Duration) -> bool {
+    ttl != NO_KEY && u64::try_from(ttl).unwrap_or(0) < shortest_ttl(lease)
+}
+
 /// The status of a stream, and what its log says beside it.
 pub(crate) struct Found {
     pub(crate) status: LogStatus,
     pub(crate) has_lease: bool,
+    /// Whether the server has lost the log of a stream that runs.
+    is_lost: bool,
     /// The gateway that produces it.
     pub(crate) gateway: Option<String>,
 }
@@ -61,6 +77,7 @@ impl Found {
         Self {
             status,
             has_lease: false,
+            is_lost: false,
             gateway: None,
         }
     }
@@ -120,17 +137,13 @@ impl Inner {
 
     pub(crate) async fn find(&self, id: &StreamId) -> Result<Found, LogError> {
         match self.find_any(id).await? {
-            // Its producer writes it again, or lets the lease expire.
-            Found {
-                status: LogStatus::Expired { .. },
-                has_lease: true,
-                ..
-            } => Err(LogError::unavailable("the server has lost the log")),
+            // Its producer writes it again, or is dead: then it is expired soon.
+            found if found.is_lost => Err(LogError::unavailable("the server has lost the log")),
             found => Ok(found),
         }
     }
 
-    /// The same for a log that the server has lost while its stream runs, too: it is expired and has a lease.
+    /// The same for a log that the server has lost while its stream runs, too.
     async fn find_any(&self, id: &StreamId) -> Result<Found, LogError> {
         let value = self.link.call(&self.request(&STATUS, id)).await?;
         let Value::Array(mut parts) = value else {
@@ -144,8 +157,8 @@ impl Inner {
             _ => return Err(Failure::Answer.into()),
         };
         match rest.as_slice() {
-            [lease] => Ok(Found {
-                has_lease: *lease == Value::Int(1),
+            [ttl] => Ok(Found {
+                is_lost: !is_over(integer(ttl)?, self.options.lease),
                 ..Found::new(LogStatus::Expired { meta })
             }),
             _ => found(meta, rest),
@@ -220,7 +233,10 @@ impl Inner {
             self.release(claim, id).await?;
         }
         // Even without meta data, which the server may have lost.
-        let request = self.request(&ERASE, id).arg(millis(DAY));
+        let request = self
+            .request(&ERASE, id)
+            .arg(millis(DAY))
+            .arg(shortest_ttl(self.options.lease));
         self.link.call(&request).await?;
         Ok(())
     }
@@ -257,6 +273,7 @@ fn found(meta: Arc<Meta>, log: Vec<Value>) -> Result<Found, LogError> {
     Ok(Found {
         status,
         has_lease: lease == Value::Int(1),
+        is_lost: false,
         gateway,
     })
 }

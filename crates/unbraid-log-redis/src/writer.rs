@@ -10,7 +10,7 @@ use unbraid_log::{Appended, End, LogError, LogWriter, Meta, Record, Seq, StreamE
 use crate::{
     entry::{Content, Entry, EntryId, bytes, foreign, integer, parse_fields, parse_id},
     error::Failure,
-    inner::{DAY, Inner, within_a_second},
+    inner::{DAY, Inner, is_over, shortest_ttl, within_a_second},
     keys::StreamKeys,
     rest::events_after,
     script::{APPEND, RENEW, Request, SEAL},
@@ -97,8 +97,10 @@ impl RedisWriter {
         let mut next = || answer.next().ok_or(Failure::Answer);
         let appended = match &*bytes(next()?)? {
             b"other" => return Ok(Found::Other(last_entry(next()?, next()?)?)),
-            b"none" if next()? == Value::Int(0) => return Ok(Found::Lost),
-            b"none" => return Err(LogError::Expired),
+            b"none" if is_over(integer(&next()?)?, self.log.options.lease) => {
+                return Err(LogError::Expired);
+            }
+            b"none" => return Ok(Found::Lost),
             b"new" => Appended::New,
             b"same" => Appended::Duplicate,
             _ => return Err(Failure::Answer.into()),
@@ -175,7 +177,8 @@ impl RedisWriter {
     pub(crate) async fn renew_lease(&self) -> Result<(), LogError> {
         let request = self
             .log
-            .creating_request(&RENEW, &self.id, &self.encoded_meta, &self.nonce);
+            .creating_request(&RENEW, &self.id, &self.encoded_meta, &self.nonce)
+            .arg(shortest_ttl(self.log.options.lease));
         match &*bytes(self.call(&request).await?)? {
             b"renewed" => {}
             b"sealed" => return Err(LogError::Sealed),
@@ -196,7 +199,8 @@ impl RedisWriter {
         let request = self
             .log
             .seal_args(request, end)
-            .arg(self.tail.0.to_string());
+            .arg(self.tail.0.to_string())
+            .arg(shortest_ttl(self.log.options.lease));
         let Value::Array(answer) = self.call(&request).await? else {
             return Err(Failure::Answer.into());
         };

@@ -16,6 +16,7 @@ use crate::{
     address::{Address, Connection},
     entry::{Content, Entry, EntryId, integer, parse_id, parse_streams},
     error::Failure,
+    inner::{NO_KEY, is_over},
     keys::Keys,
     link::{Backoff, Live, connect},
     script::{Request, TAIL},
@@ -42,7 +43,7 @@ pub(super) struct Task {
     address: Arc<Address>,
     keys: Keys,
     state: Arc<Mutex<State>>,
-    repaired_within: Duration,
+    lease: Duration,
     /// The last entry of the wake-up key.
     woken: String,
     /// Since when there is no connection.
@@ -56,7 +57,7 @@ impl Task {
             address,
             keys,
             state: Arc::clone(&hub.state),
-            repaired_within: hub.repaired_within,
+            lease: hub.lease,
             woken: String::new(),
             broken_since: None,
         }
@@ -90,7 +91,7 @@ impl Task {
     fn give_up_or_retire(&mut self) -> bool {
         let since = *self.broken_since.get_or_insert_with(Instant::now);
         let mut state = lock(&self.state);
-        if since.elapsed() > self.repaired_within {
+        if since.elapsed() > self.lease {
             let reason = "readers have no connection to the server";
             state.fail_all(self.number, &LogError::unavailable(reason));
         }
@@ -192,14 +193,14 @@ impl Task {
         let all = timeout(ANSWER, all).await.map_err(|_| Failure::Timeout)?;
         for (id, answer) in all {
             let tail = match answer {
-                Ok(answer) => parse_tail(answer)?,
+                Ok(answer) => parse_tail(answer, self.lease)?,
                 Err(failure) if failure.is_wrong_type() => {
                     lock(&self.state).fail(id, LogError::from(failure));
                     continue;
                 }
                 Err(failure) => return Err(failure),
             };
-            lock(&self.state).compare(id, tail, self.repaired_within);
+            lock(&self.state).compare(id, tail, self.lease);
         }
         Ok(())
     }
@@ -214,15 +215,16 @@ impl Drop for Task {
     }
 }
 
-fn parse_tail(answer: Value) -> Result<Tail, Failure> {
+fn parse_tail(answer: Value, lease: Duration) -> Result<Tail, Failure> {
     let Value::Array(answer) = answer else {
         return Err(Failure::Answer);
     };
     let mut answer = answer.into_iter();
-    let is_over = integer(&answer.next().ok_or(Failure::Answer)?)? == 1;
+    let ttl = integer(&answer.next().ok_or(Failure::Answer)?)?;
     match answer.next() {
         Some(id) => Ok(Tail::Entry(parse_id(id)?)),
-        None if is_over => Ok(Tail::Expired),
-        None => Ok(Tail::Missing),
+        None if is_over(ttl, lease) => Ok(Tail::Expired),
+        None if ttl == NO_KEY => Ok(Tail::Missing),
+        None => Ok(Tail::Lost),
     }
 }

@@ -1,8 +1,9 @@
 -- ARGV: the entry's id, the number before its first event, the record.
--- Returns what was found, how many of the meta data and the lease exist, and how many entries the log has after a new one.
+-- Returns what was found, how many of the meta data and the lease exist, and how many entries the log has after a new one. If
+-- there is no log, the milliseconds until the meta data expire.
 local id, fields = last_entry()
 if not id then
-  return {'none', is_over() and 1 or 0}
+  return {'none', redis.call('PTTL', KEYS[2])}
 end
 if id ~= SEAL and tail_of(id) == ARGV[2] then
   redis.call('XADD', KEYS[1], ARGV[1], 'r', ARGV[3])

@@ -1,10 +1,10 @@
--- ARGV: milliseconds for which the id stays in use.
+-- ARGV: milliseconds for which the id stays in use, and for `is_over`.
 local id, fields = last_entry()
 if id == SEAL and fields[1] == 'e' then
   return
 end
 -- The producer of a log that was evicted would write it again.
-if not id and redis.call('EXISTS', KEYS[3]) == 0 then
+if not id and (redis.call('EXISTS', KEYS[2]) == 0 or is_over()) then
   return
 end
 redis.call('UNLINK', KEYS[1], KEYS[3])

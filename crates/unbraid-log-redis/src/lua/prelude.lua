@@ -30,10 +30,12 @@ local function tail_of(id)
   return last
 end
 
--- Whether a log that does not exist is over: it has expired, or was erased long ago. The lease of a log is removed when it ends, so a
--- log without entries that has one was evicted, and its producer writes it again.
+-- Whether a stream whose log does not exist is over: the log has expired, or was erased. Each renewal extends the time of the meta
+-- data, and the end shortens it. So a log that is missing while that time is long was evicted, and its producer writes it again.
+-- The last of ARGV: how many milliseconds the meta data of a stream whose producer lives has at least.
 local function is_over()
-  return redis.call('EXISTS', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[3]) == 0
+  local ttl = redis.call('PTTL', KEYS[2])
+  return ttl ~= -2 and ttl < tonumber(ARGV[#ARGV])
 end
 
 -- Writes an empty stream. ARGV: gateway, milliseconds of the lease, meta data, milliseconds of the log, of the meta data, nonce.

@@ -1,4 +1,4 @@
--- ARGV: as for `create`. Writes again what the engine has lost.
+-- ARGV: as for `create`, and for `is_over`. Writes again what the engine has lost.
 local id, fields = last_entry()
 if not id then
   if is_over() then

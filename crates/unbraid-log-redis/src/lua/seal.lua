@@ -1,4 +1,4 @@
--- ARGV: as for `create`; the end, milliseconds of the sealed log, of its meta data, and the last number that was acknowledged.
+-- ARGV: as for `create`; the end, milliseconds of the sealed log, of its meta data, the last number that was acknowledged, and for `is_over`.
 local id, fields = last_entry()
 local tail = '0'
 if id == SEAL then

@@ -1,8 +1,8 @@
--- Returns the meta data and whether a lease exists, if there is no log; otherwise the meta data, the milliseconds until the log expires, the lease, the first entry's fields, the last id and its fields.
+-- Returns the meta data and the milliseconds until they expire, if there is no log; otherwise the meta data, the milliseconds until the log expires, the lease, the first entry's fields, the last id and its fields.
 local meta = redis.call('GET', KEYS[2])
 local id, fields = last_entry()
 if not id then
-  return {meta, redis.call('EXISTS', KEYS[3])}
+  return {meta, redis.call('PTTL', KEYS[2])}
 end
 -- Not the record: it may be large.
 if fields[1] == 'r' then

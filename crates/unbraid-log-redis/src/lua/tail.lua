@@ -1,3 +1,3 @@
--- Returns whether the log is over, if it does not exist, and the last id.
+-- Returns the milliseconds until the meta data expire, and the last id.
 local id = last_entry()
-return {not id and is_over() and 1 or 0, id}
+return {redis.call('PTTL', KEYS[2]), id}

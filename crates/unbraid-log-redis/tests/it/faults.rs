@@ -377,8 +377,8 @@ async fn the_log_of_a_running_stream_that_was_evicted_is_written_again() {
         append(&mut *writer, &record(seq, seq)).await.unwrap();
     }
     let evict = || {
-        let key = format!("unbraid:{{{id}}}:log");
-        assert_eq!(server.command(&["DEL", &key]), ":1");
+        let [key, lease] = ["log", "lease"].map(|role| format!("unbraid:{{{id}}}:{role}"));
+        assert!(server.command(&["DEL", &key, &lease]) != ":0");
     };
     evict();
     let status = other.status(&id).await;
