@@ -108,7 +108,8 @@ impl Inner {
             .arg(id.as_str())
             .arg(millis(self.options.claim_pending))
             .arg(millis(self.options.lease))
-            .arg(void);
+            .arg(void)
+            .arg(self.link.latest_time());
         // Each attempt writes, so the replicas that confirm it have the earlier ones.
         let replicas = self.options.replicas;
         let answer = self.link.claim(&request, replicas).await?;

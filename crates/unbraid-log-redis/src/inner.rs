@@ -186,7 +186,7 @@ impl Inner {
     }
 
     /// Whether a lease that has expired proves that nobody renews it. While the server did not answer nobody could, and
-    /// after that holders get the time: they renew within a third of a lease.
+    /// after that, or after its clock was moved, holders get the time: they renew within a third of a lease.
     pub(crate) fn may_judge(&self) -> bool {
         self.keep_in_contact();
         let lease = self.options.lease;
@@ -200,7 +200,9 @@ impl Inner {
         if is_running && !found.has_lease && self.may_judge() {
             let lost = StreamEnd::new(End::ProducerLost);
             let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
-            let request = request.arg(millis(self.options.lease));
+            let request = request
+                .arg(millis(self.options.lease))
+                .arg(self.link.latest_time());
             self.link.call(&request).await?;
             found = self.find(id).await?;
         }

@@ -185,6 +185,11 @@ impl Link {
         lock(&self.slots).contact.has_answered_for(time)
     }
 
+    /// The time, in microseconds, that the server's clock does not exceed unless it was moved.
+    pub(crate) fn latest_time(&self) -> u64 {
+        lock(&self.slots).contact.latest_time()
+    }
+
     /// Whether a call has failed within this time, or before the first answer within it.
     pub(crate) fn has_failed_within(&self, time: Duration) -> bool {
         lock(&self.slots).contact.has_failed_within(time)

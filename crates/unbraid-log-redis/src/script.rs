@@ -44,11 +44,11 @@ scripts! {
     APPEND = "follow", "prelude", "append";
     RENEW = "prelude", "renew";
     SEAL = "prelude", "seal";
-    SEAL_LOST = "prelude", "young", "seal_lost";
+    SEAL_LOST = "prelude", "doubtful", "seal_lost";
     STATUS = "prelude", "status";
     TAIL = "prelude", "tail";
     ERASE = "prelude", "erase";
-    CLAIM = "young", "claim";
+    CLAIM = "doubtful", "claim";
     KEEP_CLAIM = "keep_claim";
     RELEASE_CLAIM = "release_claim";
     ADD = "add";

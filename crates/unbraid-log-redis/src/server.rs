@@ -69,6 +69,11 @@ fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The time of the server's clock, in microseconds, by its answer to `INFO`.
+pub(crate) fn time(info: &Value) -> Option<u64> {
+    Info(&text(info)?).get("server_time_usec")?.parse().ok()
+}
+
 /// For how many whole seconds the server has been up, by its answer to `INFO`.
 pub(crate) fn uptime(info: &Value) -> Option<Duration> {
     let text = text(info)?;
@@ -227,6 +232,14 @@ mod tests {
         assert_eq!(uptime_of(info), Some(Duration::from_secs(7)));
         assert_eq!(uptime_of("uptime_in_seconds:x"), None);
         assert_eq!(uptime(&Value::Nil), None);
+    }
+
+    #[test]
+    fn the_time_is_a_number_of_microseconds() {
+        let info = "# Server\r\nserver_time_usec:1700000000000007\r\nuptime_in_seconds:7\r\n";
+        let info = Value::BulkString(info.into());
+        assert_eq!(time(&info), Some(1_700_000_000_000_007));
+        assert_eq!(time(&Value::BulkString(b"".to_vec())), None);
     }
 
     #[test]

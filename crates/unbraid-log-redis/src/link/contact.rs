@@ -7,6 +7,9 @@ use tokio::time::Instant;
 /// How long the server may not answer without that counting as an outage. Shorter ones end before a lease does.
 const OUTAGE: Duration = Duration::from_secs(1);
 
+/// By how much the server's clock may differ from this one's pace without having been moved.
+const SLACK: Duration = Duration::from_secs(1);
+
 /// When the server answered last, and whether it has failed to since then.
 #[derive(Debug)]
 pub(super) struct Contact {
@@ -18,6 +21,8 @@ pub(super) struct Contact {
     recovered: Option<Instant>,
     /// The first answer after the last failure, however short.
     answered_again: Option<Instant>,
+    /// What the server's clock showed at this moment or later, in microseconds.
+    clock: Option<(u64, Instant)>,
 }
 
 impl Contact {
@@ -29,6 +34,7 @@ impl Contact {
             has_failed: false,
             recovered: None,
             answered_again: None,
+            clock: None,
         }
     }
 
@@ -57,6 +63,24 @@ impl Contact {
         self.note(true);
         self.recovered = Some(self.answered);
         self.answered_again = self.recovered;
+    }
+
+    /// Notes the time of the server's clock, for which it was asked at `sent`. If the clock was moved forward, leases have expired
+    /// that their holders renew in time: until they have, that counts as an outage.
+    pub(super) fn note_clock(&mut self, micros: u64, sent: Instant) {
+        if micros > self.latest_time() {
+            self.recovered = Some(Instant::now());
+        }
+        self.clock = Some((micros, sent));
+    }
+
+    /// The time, in microseconds, that the server's clock does not exceed now unless it was moved.
+    pub(super) fn latest_time(&self) -> u64 {
+        let Some((micros, sent)) = self.clock else {
+            return u64::MAX;
+        };
+        let since = (sent.elapsed() + SLACK).as_micros();
+        micros.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
     }
 
     /// Whether an outage has ended within this time. Producers may not have been able to renew their leases.
@@ -136,5 +160,25 @@ mod tests {
         advance(SECOND).await;
         contact.note(true);
         assert!(!contact.has_recovered_within(SECOND) && !contact.has_failed_within(SECOND));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_was_moved_forward_is_an_outage_that_ends() {
+        let mut contact = Contact::new();
+        assert_eq!(contact.latest_time(), u64::MAX);
+        let mut micros: i64 = 1_700_000_000_000_000;
+        for step in [0, 500, -3_600_000, 900, 3_600_000] {
+            let sent = Instant::now();
+            micros += 1_000 * step;
+            let is_moved = step == 3_600_000;
+            contact.note_clock(micros.unsigned_abs(), sent);
+            assert_eq!(contact.has_recovered_within(SECOND), is_moved, "{step}");
+            assert_eq!(contact.latest_time(), micros.unsigned_abs() + 1_000_000);
+            advance(SECOND / 2).await;
+            micros += 500_000;
+        }
+        advance(SECOND).await;
+        contact.note_clock(micros.unsigned_abs() + 1_000_000, Instant::now());
+        assert!(!contact.has_recovered_within(SECOND));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::Link;
-use crate::{keys::Keys, script::Request};
+use super::{Link, lock};
+use crate::{keys::Keys, script::Request, server};
 
 /// The time between two questions. With a slow answer, it is still well below the silence that counts as an outage.
 const PERIOD: Duration = Duration::from_millis(400);
@@ -20,6 +20,16 @@ impl Link {
             sleep(PERIOD).await;
             // The answer is noted, whatever it is.
             let _answer = self.call(&question).await;
+            self.ask_for_the_time().await;
+        }
+    }
+
+    /// By its clock the server lets leases expire. A user may lack the permission.
+    async fn ask_for_the_time(&self) {
+        let sent = Instant::now();
+        let info = self.call(&Request::command("INFO").arg("server")).await;
+        if let Some(micros) = info.ok().as_ref().and_then(server::time) {
+            lock(&self.slots).contact.note_clock(micros, sent);
         }
     }
 }

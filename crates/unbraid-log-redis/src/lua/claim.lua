@@ -1,11 +1,12 @@
--- KEYS: a claim and its lease. ARGV: its value, the id, milliseconds of the claim and of the lease, the value of a claim that is void.
+-- KEYS: a claim and its lease. ARGV: its value, the id, milliseconds of the claim and of the lease, the value of a claim that is void,
+-- the latest time.
 -- Returns the value of another id's claim, and whether it is alive.
 local held = redis.call('GET', KEYS[1])
 local is_own = held and string.sub(held, 34) == ARGV[2]
 -- A claim whose stream is open has no lease, and needs none.
 local is_pending = held and string.byte(held) == 2
 if held and not is_own then
-  if not is_pending or redis.call('EXISTS', KEYS[2]) == 1 or is_young(ARGV[4]) then
+  if not is_pending or redis.call('EXISTS', KEYS[2]) == 1 or is_doubtful(ARGV[4], ARGV[6]) then
     return {held, 1}
   end
   if ARGV[5] ~= held then

@@ -1,4 +1,4 @@
--- ARGV: the end, milliseconds of the sealed log, of its meta data, of the lease.
+-- ARGV: the end, milliseconds of the sealed log, of its meta data, of the lease, the latest time.
 if redis.call('EXISTS', KEYS[3]) == 1 then
   return 'live'
 end
@@ -10,7 +10,7 @@ local tail = tail_of(id)
 if not tail then
   return 'foreign'
 end
-if is_young(ARGV[4]) then
+if is_doubtful(ARGV[4], ARGV[5]) then
   return 'live'
 end
 finish(ARGV[1], tail, ARGV[2], ARGV[3])

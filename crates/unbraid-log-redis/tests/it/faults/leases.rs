@@ -100,3 +100,29 @@ async fn a_lease_that_expires_while_the_server_refuses_all_writes_proves_nothing
         check_lease_after(refuse, judge).await;
     }
 }
+
+/// The function of the scripts alone, because no command moves the server's clock.
+#[tokio::test]
+async fn a_missing_lease_proves_nothing_if_the_clock_is_later_than_it_can_be() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let script = concat!(
+        include_str!("../../../src/lua/doubtful.lua"),
+        "return is_doubtful(ARGV[1], ARGV[2]) and 1 or 0"
+    );
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.unwrap().as_micros();
+    let hour = 3_600_000_000;
+    for (lease, latest, expected) in [
+        ("0", now + hour, ":0"),
+        ("0", now - hour, ":1"),
+        ("3600000", now + hour, ":1"),
+        // Nothing is known of the clock.
+        ("0", u128::from(u64::MAX), ":0"),
+    ] {
+        let latest = latest.to_string();
+        let answer = server.command(&["EVAL", script, "0", lease, &latest]);
+        assert_eq!(answer, expected, "{lease} {latest}");
+    }
+}
