@@ -229,6 +229,7 @@ impl Generation {
         let silent_since = parts().filter_map(Part::silent_since).min();
         let has_readers = self.registration.live.has_readers();
         let has_events = !self.keeper.events.is_empty();
+        let log_fails = self.keeper.log_fails();
         self.clock.poll(
             cx,
             clock::Conditions {
@@ -236,6 +237,7 @@ impl Generation {
                 silent_since,
                 has_readers,
                 has_events,
+                log_fails,
             },
         )
     }

@@ -23,8 +23,10 @@ pub(super) struct Clock {
     last_renewal: Instant,
     /// Since when no reader is connected here.
     orphaned_since: Option<Instant>,
-    /// When another gateway last reported a reader.
+    /// When another gateway last reported a reader, or could not report one because the log failed.
     read_elsewhere: Option<Instant>,
+    /// Whether the log failed when that was last looked at.
+    log_failed: bool,
     /// Since when events wait to be appended.
     lingers_since: Option<Instant>,
     timer: Timer,
@@ -40,6 +42,8 @@ pub(super) struct Conditions {
     pub(super) has_readers: bool,
     /// Whether events wait to be appended.
     pub(super) has_events: bool,
+    /// Whether the log that other gateways share fails, so that they cannot report their readers.
+    pub(super) log_fails: bool,
 }
 
 impl Clock {
@@ -53,6 +57,7 @@ impl Clock {
             last_renewal: now,
             orphaned_since: None,
             read_elsewhere: None,
+            log_failed: false,
             lingers_since: None,
             timer: Timer::default(),
         }
@@ -105,7 +110,12 @@ impl Clock {
             silent_since,
             has_readers,
             has_events,
+            log_fails,
         } = conditions;
+        // After that they have the same time as ever to report them.
+        if std::mem::replace(&mut self.log_failed, log_fails) || log_fails {
+            self.read_elsewhere = Some(now);
+        }
         self.orphaned_since = match self.orphaned_since {
             _ if has_readers => None,
             None => Some(now),

@@ -61,6 +61,11 @@ impl Keeper {
         }
     }
 
+    /// Whether a shared log does not accept events for now.
+    pub(super) fn log_fails(&self) -> bool {
+        matches!(&self.log, Some(GenerationLog::Shared(producer)) if producer.is_degraded())
+    }
+
     /// Ready once the log refuses events or, if that is waited for, readers have everything.
     pub(super) fn poll_log(&self, cx: &mut Context<'_>, waits: bool) -> Poll<()> {
         let Some(GenerationLog::Shared(producer)) = &self.log else {

@@ -65,11 +65,12 @@ impl Contact {
         self.answered_again = self.recovered;
     }
 
-    /// Notes the time of the server's clock, for which it was asked at `sent`. If the clock was moved forward, leases have expired
-    /// that their holders renew in time: until they have, that counts as an outage.
+    /// Notes the time of the server's clock, for which it was asked at `sent`. If the clock was moved forward, leases and
+    /// claims have expired that their holders renew soon. That counts as the end of an outage.
     pub(super) fn note_clock(&mut self, micros: u64, sent: Instant) {
         if micros > self.latest_time() {
             self.recovered = Some(Instant::now());
+            self.answered_again = self.recovered;
         }
         self.clock = Some((micros, sent));
     }

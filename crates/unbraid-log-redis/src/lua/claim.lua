@@ -16,6 +16,10 @@ end
 if is_own and not is_pending then
   return false
 end
+-- It may have been another one's.
+if not held and is_moved(ARGV[6]) then
+  return redis.error_reply('CLOCK the clock has been moved')
+end
 if is_own then
   -- First, so that a server whose memory is full permits what follows: it is a renewal.
   redis.call('PEXPIRE', KEYS[1], ARGV[3])

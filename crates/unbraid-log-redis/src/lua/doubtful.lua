@@ -1,13 +1,20 @@
--- Whether a missing lease proves nothing, because its holder could not renew it: the server has been up for less than this many
--- milliseconds, or its clock has been moved forward since the gateway asked for the time. Then it is later than this many
--- microseconds.
+-- A number in the answer to INFO. A user may lack the permission.
+local function info(name)
+  local text = redis.pcall('INFO', 'server')
+  local value = type(text) == 'string' and string.match(text, name .. ':(%d+)')
+  return value and tonumber(value)
+end
+
+-- Whether the clock has been moved forward since the gateway asked for the time, so that keys have expired too early: then it is
+-- later than this many microseconds.
+local function is_moved(latest)
+  local time = info('server_time_usec')
+  return time and time > tonumber(latest)
+end
+
+-- Whether a missing lease proves nothing, because its holder could not renew it: the clock has been moved, or the server has been
+-- up for less than this many milliseconds.
 local function is_doubtful(ms, latest)
-  local info = redis.pcall('INFO', 'server')
-  if type(info) ~= 'string' then
-    return false
-  end
-  local uptime = string.match(info, 'uptime_in_seconds:(%d+)')
-  local time = string.match(info, 'server_time_usec:(%d+)')
-  local is_young = uptime and uptime * 1000 < tonumber(ms)
-  return is_young or (time and tonumber(time) > tonumber(latest)) or false
+  local uptime = info('uptime_in_seconds')
+  return (uptime and uptime * 1000 < tonumber(ms)) or is_moved(latest)
 end

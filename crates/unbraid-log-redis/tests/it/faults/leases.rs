@@ -125,4 +125,19 @@ async fn a_missing_lease_proves_nothing_if_the_clock_is_later_than_it_can_be() {
         let answer = server.command(&["EVAL", script, "0", lease, &latest]);
         assert_eq!(answer, expected, "{lease} {latest}");
     }
+    // Neither does a claim that is missing.
+    let script = concat!(
+        include_str!("../../../src/lua/doubtful.lua"),
+        include_str!("../../../src/lua/claim.lua")
+    );
+    let claim = |latest: u128| {
+        let latest = latest.to_string();
+        let keys = ["EVAL", script, "2", "c", "l"];
+        let arguments = ["value", "id", "1000", "1000", "", &latest];
+        server.command(&[&keys[..], &arguments].concat())
+    };
+    assert_eq!(claim(now - hour), "-CLOCK the clock has been moved");
+    assert_eq!(server.command(&["EXISTS", "c", "l"]), ":0");
+    assert!(!claim(now + hour).starts_with('-'));
+    assert_eq!(server.command(&["EXISTS", "c", "l"]), ":2");
 }
