@@ -271,7 +271,7 @@ fn reasoning_name<'m, 'f>(
 }
 
 /// Adds the unknown fields whose names are not in use. Null stands for a field that is absent.
-fn add_unknown_fields<'f>(
+pub(crate) fn add_unknown_fields<'f>(
     object: &mut Fields<'_>,
     fields: impl Iterator<Item = &'f (Arc<str>, Arc<str>)>,
 ) {

@@ -194,6 +194,7 @@ impl Debug for ChoiceOutcome {
             .field("message", &self.message)
             .field("finish_reason", &self.finish_reason)
             .field("finish_reasons", &self.finish_reasons.len())
+            .field("extra", &self.extra.len())
             .field("role_inferred", &self.role_inferred)
             .field("warnings", &self.warnings)
             .finish()

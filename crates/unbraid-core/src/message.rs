@@ -90,6 +90,9 @@ pub struct ChoiceOutcome {
     pub finish_reason: Option<FinishReason>,
     /// Every finish reason that arrived, raw, each text once (F5).
     pub finish_reasons: Vec<Arc<str>>,
+    /// Unknown fields of the choice beside its deltas, as raw JSON: `stop_reason`, `content_filter_results`, `token_ids`. The lists
+    /// `token_ids` are concatenated (M14). Of any other field the last value counts.
+    pub extra: Vec<(Arc<str>, Arc<str>)>,
     /// Whether no role arrived and `assistant` was assumed.
     pub role_inferred: bool,
     /// The deviations that were tolerated on this choice.

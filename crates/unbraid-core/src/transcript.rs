@@ -319,8 +319,8 @@ impl Transcript {
         self.warnings.dropped()
     }
 
-    /// Unknown fields of the choice, the last value of each, as raw JSON. The fields of its deltas are in
-    /// [`Message::extra`](crate::Message::extra).
+    /// Unknown fields of the choice, the last value of each, as raw JSON. [`ChoiceOutcome::extra`] has the whole of those that are
+    /// lists, and the fields of the deltas are in [`Message::extra`](crate::Message::extra).
     #[must_use]
     pub fn extra(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.extra
@@ -342,6 +342,7 @@ impl Transcript {
             message: self.message(),
             finish_reason: self.finish.clone(),
             finish_reasons: self.finish_reasons().to_vec(),
+            extra: self.fields(Level::Choice),
             role_inferred: self.role.is_none() && self.kind == CompletionKind::Chat,
             warnings: self.warnings.kept().to_vec(),
             discarded: self.discarded,

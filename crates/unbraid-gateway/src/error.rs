@@ -61,6 +61,14 @@ pub enum BuildError {
         /// The line, from 1.
         line: usize,
     },
+    /// A line of the auth file has the key of another name, so it is unknown whose streams are meant.
+    #[error("{}: line {line} has the same key as a line of another name", path.display())]
+    SharedKey {
+        /// The path of the file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
     /// A certificate or a private key cannot be used.
     #[error("TLS: {why}")]
     Tls {

@@ -204,7 +204,7 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// [`BuildError::File`] and [`BuildError::AuthFile`].
+    /// [`BuildError::File`], [`BuildError::AuthFile`] and [`BuildError::SharedKey`].
     pub fn reload_keys(&self) -> Result<(), BuildError> {
         self.inner
             .auth

@@ -12,7 +12,7 @@ use async_nats::{
     Client, Request, RequestErrorKind, StatusCode,
     jetstream::{
         Context, ErrorCode,
-        context::ContextBuilder,
+        context::{self, ContextBuilder},
         message::StreamMessage,
         publish::PublishAck,
         response::Response,
@@ -94,6 +94,9 @@ impl Api {
         match answer.map(|answer| answer.get("error").map(error_text)) {
             Ok(None) => Ok(()),
             Ok(Some(reason)) => none(reason),
+            Err(error) if error.kind() == context::RequestErrorKind::TimedOut => {
+                Err(NatsError::Silent)
+            }
             Err(error) => none(error.to_string()),
         }
     }

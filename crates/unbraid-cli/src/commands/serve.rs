@@ -175,9 +175,10 @@ fn print_new_key(name: &str) -> Result<Status, Failure> {
 fn failure(error: BuildError) -> Failure {
     match error {
         BuildError::File { path, error } => Failure::File { path, error },
-        BuildError::AuthFile { .. } | BuildError::Tls { .. } | BuildError::Random => {
-            Failure::Request(printable(&error.to_string()))
-        }
+        BuildError::AuthFile { .. }
+        | BuildError::SharedKey { .. }
+        | BuildError::Tls { .. }
+        | BuildError::Random => Failure::Request(printable(&error.to_string())),
         error => Failure::Usage(printable(&error.to_string())),
     }
 }

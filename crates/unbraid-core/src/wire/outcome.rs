@@ -7,7 +7,7 @@ use super::without_nulls;
 use crate::{ChoiceOutcome, Metadata, aggregate, json_text::Json};
 
 /// An entry of `choices`: `index`, `message` and `finish_reason`, then how the choice ended: `end`, and `error` and
-/// `warnings` if there are any.
+/// `warnings` if there are any, and then the unknown fields of other names.
 impl Serialize for ChoiceOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let warnings = (!self.warnings.is_empty()).then_some(&self.warnings);
@@ -19,6 +19,10 @@ impl Serialize for ChoiceOutcome {
             "error": self.end.cause(),
             "warnings": warnings,
         })));
+        let unknown = self.extra.iter();
+        let unknown = unknown.filter(|(key, _)| fields.iter().all(|(name, _)| *name != **key));
+        let unknown: Vec<_> = unknown.collect();
+        aggregate::add_unknown_fields(&mut fields, unknown.into_iter());
         without_nulls(Json::Object(fields)).serialize(serializer)
     }
 }

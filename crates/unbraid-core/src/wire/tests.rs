@@ -192,3 +192,23 @@ fn errors_compare_by_what_they_say() {
     assert_ne!(error(1, "reset"), error(2, "reset"));
     assert_ne!(error(1, "reset"), error(1, "refused"));
 }
+
+#[test]
+fn m14_an_outcome_has_the_unknown_fields_of_its_choice() {
+    let demux = demux(&[
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"token_ids":[5],"end":"x"}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"b"},"token_ids":[6],"stop_reason":7,"finish_reason":"stop"}]}"#,
+    ]);
+    let outcome = demux.choice(ChoiceIndex(0)).unwrap().outcome().unwrap();
+    let extra = outcome.extra.iter().map(|(key, raw)| (&**key, &**raw));
+    let expected = [
+        ("token_ids", "[5,6]"),
+        ("end", "\"x\""),
+        ("stop_reason", "7"),
+    ];
+    assert_eq!(extra.collect::<Vec<_>>(), expected);
+    assert_eq!(
+        serde_json::to_string(&outcome).unwrap(),
+        r#"{"index":0,"message":{"role":"assistant","content":"ab"},"finish_reason":"stop","end":"finished","token_ids":[5,6],"stop_reason":7}"#
+    );
+}

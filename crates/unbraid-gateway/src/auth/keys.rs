@@ -1,6 +1,7 @@
 //! The auth file: which keys exist, and whose they are.
 
 use std::{
+    collections::HashMap,
     fmt, fs,
     io::Read,
     path::{Path, PathBuf},
@@ -128,6 +129,10 @@ impl KeyRing {
     /// Reads the file again. If that fails, the keys stay as they were.
     pub(crate) fn reload(&self) -> Result<(), BuildError> {
         let keys = read_keys(&self.path)?;
+        match keys.len() {
+            0 => tracing::warn!("the auth file has no keys: every request is refused"),
+            count => tracing::info!(keys = count, "the auth file was read again"),
+        }
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
         Ok(())
     }
@@ -160,7 +165,7 @@ fn read_keys(path: &Path) -> Result<Arc<[Key]>, BuildError> {
         .take(MAX_AUTH_FILE)
         .read_to_string(&mut text)
         .map_err(file_error)?;
-    let mut keys = Vec::new();
+    let (mut keys, mut owners) = (Vec::new(), HashMap::new());
     for (index, line) in text.lines().enumerate() {
         let line = line.split('#').next().unwrap_or_default().trim();
         if line.is_empty() {
@@ -170,6 +175,13 @@ fn read_keys(path: &Path) -> Result<Arc<[Key]>, BuildError> {
             path: path.to_owned(),
             line: index + 1,
         })?;
+        let owner = owners.insert(key.hash, key.principal.clone());
+        if owner.is_some_and(|owner| owner != key.principal) {
+            return Err(BuildError::SharedKey {
+                path: path.to_owned(),
+                line: index + 1,
+            });
+        }
         keys.push(key);
     }
     Ok(keys.into())
@@ -270,6 +282,18 @@ mod tests {
                 "{line}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_key_of_two_names_is_refused() {
+        let hash = "0".repeat(64);
+        let error = ring(&format!("alice sha256:{hash}\n\nbob sha256:{hash}\n")).unwrap_err();
+        assert!(
+            matches!(error, BuildError::SharedKey { line: 3, .. }),
+            "{error}"
+        );
+        let twice = format!("alice sha256:{hash}\nalice sha256:{hash}\n");
+        assert!(ring(&twice).is_ok());
     }
 
     #[test]

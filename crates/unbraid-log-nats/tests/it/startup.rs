@@ -127,6 +127,17 @@ async fn a_server_that_accepts_only_small_messages_is_refused() {
     );
 }
 
+/// So does one whose user may not send requests: it drops them.
+#[tokio::test]
+async fn a_server_that_answers_no_request_is_refused() {
+    let url = pretend(
+        "INFO {\"server_id\":\"A\",\"version\":\"2.10.1\",\"go\":\"go1\",\"host\":\"0.0.0.0\",\"port\":4222,\
+         \"headers\":true,\"max_payload\":1048576,\"proto\":1,\"jetstream\":true}\r\n",
+    )
+    .await;
+    assert_eq!(refusal(&url, options()).await, NatsError::Silent);
+}
+
 #[tokio::test]
 async fn a_foreign_stream_stays_as_it_is() {
     let Some(server) = server().await else {
