@@ -145,6 +145,37 @@ impl Body {
         self.config.from_byte_stream(self.bytes)
     }
 
+    /// Waits for the next bytes; `None` once the body is over.
+    ///
+    /// # Errors
+    ///
+    /// The connection failed, or a timeout passed. After that the body is over.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: dropping the future loses nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use unbraid_http::{Client, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// let client = Client::from_env()?;
+    /// let mut body = client.open(&Request::chat("gpt-4o-mini").user("Hello?")).await?;
+    /// let mut length = 0;
+    /// while let Some(bytes) = body.next().await {
+    ///     length += bytes?.len();
+    /// }
+    /// println!("{length} bytes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
+        StreamExt::next(self).await
+    }
+
     fn fail(&mut self, timed_out: TimedOut) -> Poll<Option<Result<Bytes, BoxError>>> {
         self.timers = Timers::default();
         self.bytes.close();
