@@ -1,5 +1,6 @@
 //! Servers that die or forget, and networks that cut, delay and lose.
 
+mod evictions;
 mod leases;
 
 use std::{sync::Arc, time::Duration};
@@ -362,82 +363,6 @@ async fn readers_of_a_stream_that_is_lost_for_good_end() {
     {
         let ended = tokio::time::timeout(Duration::from_secs(25), records.next()).await;
         assert_eq!(ended.expect("the reader ends"), Some(Err(expected)));
-    }
-}
-
-/// A server with another `maxmemory-policy` than `noeviction` removes any key.
-#[tokio::test]
-async fn the_log_of_a_running_stream_that_was_evicted_is_written_again() {
-    let Some(server) = RedisServer::new() else {
-        return;
-    };
-    let (log, other) = (connect(&server).await, connect(&server).await);
-    let (id, mut writer) = open(&log).await;
-    for seq in 1..=2 {
-        append(&mut *writer, &record(seq, seq)).await.unwrap();
-    }
-    let evict = || {
-        let [key, lease] = ["log", "lease"].map(|role| format!("unbraid:{{{id}}}:{role}"));
-        assert!(server.command(&["DEL", &key, &lease]) != ":0");
-    };
-    evict();
-    let status = other.status(&id).await;
-    assert!(
-        status.as_ref().is_err_and(LogError::is_temporary),
-        "{status:?}"
-    );
-    let gap = writer.append(&record(3, 3)).await;
-    assert!(
-        matches!(gap, Err(LogError::Gap { tail: Seq(0), .. })),
-        "{gap:?}"
-    );
-    for seq in 1..=3 {
-        assert_eq!(writer.append(&record(seq, seq)).await, Ok(Appended::New));
-    }
-    assert_eq!(running_tail(&other, &id).await, Seq(3));
-    // A renewal alone creates it, and the next append finds where it ends.
-    evict();
-    writer.renew().await.unwrap();
-    assert_eq!(running_tail(&other, &id).await, Seq(0));
-    let end = StreamEnd::new(End::Finished);
-    let sealed = writer.seal(&end).await;
-    assert!(matches!(sealed, Err(LogError::Gap { .. })), "{sealed:?}");
-    append(&mut *writer, &record(1, 3)).await.unwrap();
-    writer.seal(&end).await.unwrap();
-    // After its end, a log that is missing has expired.
-    evict();
-    let status = other.status(&id).await;
-    assert!(
-        matches!(status, Ok(LogStatus::Expired { .. })),
-        "{status:?}"
-    );
-    assert_eq!(writer.append(&record(4, 4)).await, Err(LogError::Expired));
-}
-
-#[tokio::test]
-async fn an_evicted_log_that_is_erased_is_not_written_again() {
-    let Some(server) = RedisServer::new() else {
-        return;
-    };
-    let (log, other) = (connect(&server).await, connect(&server).await);
-    let (id, mut writer) = open(&log).await;
-    append(&mut *writer, &record(1, 1)).await.unwrap();
-    let key = format!("unbraid:{{{id}}}:log");
-    assert_eq!(server.command(&["DEL", &key]), ":1");
-    other.erase(&id).await.unwrap();
-    assert_eq!(writer.append(&record(2, 2)).await, Err(LogError::Expired));
-    assert_eq!(writer.renew().await, Err(LogError::Expired));
-    let status = other.status(&id).await;
-    assert!(
-        matches!(status, Ok(LogStatus::Expired { .. })),
-        "{status:?}"
-    );
-}
-
-async fn running_tail(log: &RedisLog, id: &StreamId) -> Seq {
-    match log.status(id).await {
-        Ok(LogStatus::Running { tail, .. }) => tail,
-        other => panic!("{other:?}"),
     }
 }
 
