@@ -63,6 +63,7 @@ pub(crate) struct Generation {
     /// The end, if it does not follow from the bodies.
     end: Option<End>,
     keeper: Keeper,
+    is_shared: bool,
     registration: Registration,
     /// Results of commands that are reported once the log has them.
     replies: Vec<(oneshot::Sender<Cancelled>, Cancelled)>,
@@ -123,6 +124,7 @@ impl Generation {
             identity: Identity::new(args.endpoint, args.created, args.model)
                 .with_own_id(args.registration.live.id.as_str()),
             keeper,
+            is_shared: args.is_shared,
             commands: args.commands,
             command_gate: WakeGate::default(),
             registration: args.registration,
@@ -229,7 +231,7 @@ impl Generation {
         let silent_since = parts().filter_map(Part::silent_since).min();
         let has_readers = self.registration.live.has_readers();
         let has_events = !self.keeper.events.is_empty();
-        let log_fails = self.keeper.log_fails();
+        let log_fails = self.is_shared && self.keeper.log_fails();
         self.clock.poll(
             cx,
             clock::Conditions {

@@ -326,6 +326,10 @@ impl LogStore for FileLog {
         "file"
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
         match self.inner.shared.running(id) {
             Some(stream) => stream.journal().reader(after).boxed(),

@@ -21,7 +21,7 @@ use unbraid_log::{LogError, StreamId};
 
 use crate::{
     entry::{Entry, EntryId},
-    inner::{DAY, millis},
+    inner::{DAY, MetaTtl, millis},
     keys::Keys,
     link::Link,
     script::{ADD, Request},
@@ -81,6 +81,7 @@ pub(crate) struct Hub {
     state: Arc<Mutex<State>>,
     /// After this time a log that is missing is not repaired any more: its producer renews the lease more often.
     lease: Duration,
+    meta_ttl: MetaTtl,
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -89,10 +90,11 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Hub {
-    pub(crate) fn new(lease: Duration) -> Self {
+    pub(crate) fn new(lease: Duration, meta_ttl: MetaTtl) -> Self {
         Self {
             state: Arc::default(),
             lease,
+            meta_ttl,
         }
     }
 
@@ -255,12 +257,14 @@ impl State {
                 }
             }
             Tail::Expired => self.fail(id, LogError::Expired),
-            Tail::Lost => log.position = EntryId::HEADER,
-            Tail::Missing => {
+            Tail::Lost | Tail::Missing => {
                 let now = Instant::now();
                 let since = *log.missing_since.get_or_insert(now);
                 log.position = EntryId::HEADER;
-                if now - since > lease {
+                // Of a stream whose producer is dead, the meta data show after two leases that it is over.
+                let is_lost = matches!(tail, Tail::Lost);
+                let patience = if is_lost { 3 * lease } else { lease };
+                if now - since > patience {
                     self.fail(id, LogError::Unknown);
                 }
             }

@@ -51,15 +51,41 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.min(max).as_millis()).map_or(1, |millis| millis.max(1))
 }
 
-/// How many milliseconds the meta data of a stream has at least whose gateway has renewed its lease of late.
-pub(crate) fn shortest_ttl(lease: Duration) -> u64 {
-    millis((2 * DAY).saturating_sub(2 * lease))
+/// How long the meta data are kept, from which it is read whether a stream runs whose log or lease the server has lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MetaTtl {
+    ended: Duration,
+    lease: Duration,
 }
 
-/// Whether a stream whose log does not exist is over, if this is the answer to `PTTL` for its meta data. Otherwise the server has
-/// lost the log, and its producer writes it again; see `lua/prelude.lua`.
-pub(crate) fn is_over(ttl: i64, lease: Duration) -> bool {
-    ttl != NO_KEY && u64::try_from(ttl).unwrap_or(0) < shortest_ttl(lease)
+impl MetaTtl {
+    pub(crate) fn new(options: &RedisOptions) -> Self {
+        Self {
+            ended: options.ttl + DAY,
+            lease: options.lease,
+        }
+    }
+
+    /// In milliseconds after a renewal of the lease: a day more than after the end.
+    pub(crate) fn running(self) -> u64 {
+        millis(self.ended + DAY)
+    }
+
+    /// The least of a stream whose lease was renewed within this many leases.
+    pub(crate) fn renewed_within(self, leases: u32) -> u64 {
+        self.running().saturating_sub(millis(leases * self.lease))
+    }
+
+    /// The same for a producer that lives, which may be late.
+    pub(crate) fn alive(self) -> u64 {
+        self.renewed_within(2)
+    }
+
+    /// Whether a stream whose log does not exist is over, if this is the answer to `PTTL` for its meta data. Otherwise the server
+    /// has lost the log, and its producer writes it again; see `lua/prelude.lua`.
+    pub(crate) fn is_over(self, ttl: i64) -> bool {
+        ttl != NO_KEY && u64::try_from(ttl).unwrap_or(0) < self.alive()
+    }
 }
 
 /// The status of a stream, and what its log says beside it.
@@ -84,6 +110,10 @@ impl Found {
 }
 
 impl Inner {
+    pub(crate) fn meta_ttl(&self) -> MetaTtl {
+        MetaTtl::new(&self.options)
+    }
+
     pub(crate) fn request(&self, script: &'static Script, id: &StreamId) -> Request {
         Request::script(script, &self.keys.stream(id).all())
     }
@@ -101,7 +131,7 @@ impl Inner {
             .arg(millis(self.options.lease))
             .arg(meta)
             .arg(millis(DAY))
-            .arg(millis(2 * DAY))
+            .arg(self.meta_ttl().running())
             .arg(nonce)
     }
 
@@ -158,7 +188,7 @@ impl Inner {
         };
         match rest.as_slice() {
             [ttl] => Ok(Found {
-                is_lost: !is_over(integer(ttl)?, self.options.lease),
+                is_lost: !self.meta_ttl().is_over(integer(ttl)?),
                 ..Found::new(LogStatus::Expired { meta })
             }),
             _ => found(meta, rest),
@@ -202,7 +232,8 @@ impl Inner {
             let request = self.seal_args(self.request(&SEAL_LOST, id), &lost);
             let request = request
                 .arg(millis(self.options.lease))
-                .arg(self.link.latest_time());
+                .arg(self.link.latest_time())
+                .arg(self.meta_ttl().renewed_within(1));
             self.link.call(&request).await?;
             found = self.find(id).await?;
         }
@@ -235,10 +266,7 @@ impl Inner {
             self.release(claim, id).await?;
         }
         // Even without meta data, which the server may have lost.
-        let request = self
-            .request(&ERASE, id)
-            .arg(millis(DAY))
-            .arg(shortest_ttl(self.options.lease));
+        let request = self.request(&ERASE, id).arg(millis(DAY));
         self.link.call(&request).await?;
         Ok(())
     }

@@ -88,8 +88,8 @@
 //! Readers share one for each 128 streams that are followed, and commands have one. A call ends within about a second,
 //! whatever the server does. A broken connection is re-established with growing pauses of up to a quarter of a second, and
 //! the host's name is resolved each time, so that a failover by DNS is followed. Readers survive interruptions that are
-//! shorter than a lease. Every 0.4 seconds a log asks the server whether it would write: a lease that has expired proves
-//! nothing unless it would have for the last half of a lease.
+//! shorter than a lease. Every 0.4 seconds a log asks the server whether it would write, and for its time: a lease that has
+//! expired proves nothing unless it would have for the last half of a lease, and its clock was not moved forward.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 

@@ -1,6 +1,6 @@
 //! `RedisLog`: the log in Redis.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use tokio::time::timeout;
@@ -15,12 +15,15 @@ use crate::{
     error::Failure,
     hub::Hub,
     inbox::Inbox,
-    inner::{Inner, within_a_second},
+    inner::{Inner, MetaTtl, within_a_second},
     keys::Keys,
     link::{CONNECT, Link, connect},
     reader, server,
     writer::RedisWriter,
 };
+
+/// A lease is much shorter than the day by which the meta data of a stream that runs are kept longer than those of one that is over.
+const LONGEST_LEASE: Duration = Duration::from_secs(3600);
 
 /// A log in Redis or Valkey, 7.0 or later. `Clone` is cheap, and all clones share their connections.
 ///
@@ -69,6 +72,11 @@ impl RedisLog {
                 reason: "the prefix is empty, or contains a brace or a control character",
             });
         }
+        if options.lease > LONGEST_LEASE {
+            return Err(ConnectError::InvalidOption {
+                reason: "the lease is longer than an hour",
+            });
+        }
         let address = Address::parse(url, options.root_certificates.as_deref())?;
         let address = Arc::new(address);
         let connected = connect(&address).await;
@@ -84,7 +92,7 @@ impl RedisLog {
         let inner = Inner {
             link: Link::new(address, connection),
             keys,
-            hub: Hub::new(options.lease),
+            hub: Hub::new(options.lease, MetaTtl::new(&options)),
             inbox: Inbox::new(),
             heartbeat: Background::default(),
             options,

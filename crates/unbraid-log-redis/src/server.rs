@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use redis::Value;
+use redis::{Value, aio::MultiplexedConnection};
 
 use crate::{
     ConnectError, RedisOptions,
@@ -17,7 +17,7 @@ const OLDEST: (u32, u32) = (7, 0);
 const PERMITTED: &str = include_str!("lua/permitted.lua");
 
 /// The commands that it tries.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "XADD",
     "PEXPIRE",
     "PTTL",
@@ -25,6 +25,8 @@ const COMMANDS: [&str; 11] = [
     "XLEN",
     "XRANGE",
     "XREVRANGE",
+    "XREAD",
+    "XDEL",
     "UNLINK",
     "SET",
     "GET",
@@ -93,7 +95,7 @@ async fn check_permission(
     let mut commands = connection.commands.clone();
     let answer: Result<Value, _> = eval.query_async(&mut commands).await;
     let refused = match answer {
-        Ok(Value::Nil) => return Ok(()),
+        Ok(Value::Nil) => return check_calls(&mut commands, address).await,
         Ok(value) => text(&value).map(Cow::into_owned).unwrap_or_default(),
         Err(error) => return Err(request_error(error.into(), "EVAL", address)),
     };
@@ -101,6 +103,28 @@ async fn check_permission(
     Err(ConnectError::NotPermitted {
         command: command.unwrap_or("EVAL"),
     })
+}
+
+/// Loads a script and calls it by its hash, as all others are.
+async fn check_calls(
+    commands: &mut MultiplexedConnection,
+    address: &Address,
+) -> Result<(), ConnectError> {
+    let loaded: Result<String, _> = redis::cmd("SCRIPT")
+        .arg("LOAD")
+        .arg("return false")
+        .query_async(commands)
+        .await;
+    let hash = loaded.map_err(|error| request_error(error.into(), "SCRIPT|LOAD", address))?;
+    let called: Result<Value, _> = redis::cmd("EVALSHA")
+        .arg(hash)
+        .arg(0)
+        .query_async(commands)
+        .await;
+    match called {
+        Ok(_) => Ok(()),
+        Err(error) => Err(request_error(error.into(), "EVALSHA", address)),
+    }
 }
 
 /// The error of a request before the log is connected.
@@ -223,6 +247,37 @@ mod tests {
         check_version("6.2.\u{1b}[31m", old("6.2."));
         check_version("", foreign.clone());
         check_version("unstable", foreign);
+    }
+
+    #[test]
+    fn each_command_of_the_scripts_is_tried() {
+        let scripts = [
+            include_str!("lua/add.lua"),
+            include_str!("lua/append.lua"),
+            include_str!("lua/claim.lua"),
+            include_str!("lua/erase.lua"),
+            include_str!("lua/follow.lua"),
+            include_str!("lua/keep_claim.lua"),
+            include_str!("lua/open.lua"),
+            include_str!("lua/prelude.lua"),
+            include_str!("lua/release_claim.lua"),
+            include_str!("lua/renew.lua"),
+            include_str!("lua/seal.lua"),
+            include_str!("lua/seal_lost.lua"),
+            include_str!("lua/status.lua"),
+            include_str!("lua/tail.lua"),
+        ];
+        let calls = scripts
+            .iter()
+            .flat_map(|script| script.split("call('").skip(1));
+        let called: Vec<&str> = calls.filter_map(|call| call.split('\'').next()).collect();
+        assert!(called.len() > 30);
+        for command in called {
+            assert!(COMMANDS.contains(&command), "{command}");
+        }
+        for command in COMMANDS {
+            assert!(PERMITTED.contains(&format!("{{'{command}',")), "{command}");
+        }
     }
 
     #[test]

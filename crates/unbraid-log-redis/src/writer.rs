@@ -10,7 +10,7 @@ use unbraid_log::{Appended, End, LogError, LogWriter, Meta, Record, Seq, StreamE
 use crate::{
     entry::{Content, Entry, EntryId, bytes, foreign, integer, parse_fields, parse_id},
     error::Failure,
-    inner::{DAY, Inner, is_over, shortest_ttl, within_a_second},
+    inner::{DAY, Inner, within_a_second},
     keys::StreamKeys,
     rest::events_after,
     script::{APPEND, RENEW, Request, SEAL},
@@ -97,7 +97,7 @@ impl RedisWriter {
         let mut next = || answer.next().ok_or(Failure::Answer);
         let appended = match &*bytes(next()?)? {
             b"other" => return Ok(Found::Other(last_entry(next()?, next()?)?)),
-            b"none" if is_over(integer(&next()?)?, self.log.options.lease) => {
+            b"none" if self.log.meta_ttl().is_over(integer(&next()?)?) => {
                 return Err(LogError::Expired);
             }
             b"none" => return Ok(Found::Lost),
@@ -148,7 +148,9 @@ impl RedisWriter {
             match self.try_append(&rest).await? {
                 Found::Appended(Appended::New) => appended = Appended::New,
                 Found::Appended(Appended::Duplicate) => {}
-                Found::Lost | Found::Other(_) => return Err(fenced(record)),
+                // Since the log was looked at.
+                Found::Lost => return Err(gap(Seq::START, record)),
+                Found::Other(_) => return Err(fenced(record)),
             }
         }
         Ok(appended)
@@ -166,9 +168,17 @@ impl RedisWriter {
             .iter()
             .flat_map(Record::events)
             .filter(|(seq, _)| (record.first()..=last).contains(seq));
-        let given = record.events().take_while(|(seq, _)| *seq <= last);
-        match known.eq(given) {
-            true => Ok(()),
+        let known: Vec<_> = known.collect();
+        let given: Vec<_> = record
+            .events()
+            .take_while(|(seq, _)| *seq <= last)
+            .collect();
+        if known == given {
+            return Ok(());
+        }
+        // The server may have lost them since it was asked for the last entry.
+        match known.len() < given.len() {
+            true => Err(LogError::unavailable("the server has lost records")),
             false => Err(fenced(record)),
         }
     }
@@ -178,7 +188,7 @@ impl RedisWriter {
         let request = self
             .log
             .creating_request(&RENEW, &self.id, &self.encoded_meta, &self.nonce)
-            .arg(shortest_ttl(self.log.options.lease));
+            .arg(self.log.meta_ttl().alive());
         match &*bytes(self.call(&request).await?)? {
             b"renewed" => {}
             b"sealed" => return Err(LogError::Sealed),
@@ -200,7 +210,7 @@ impl RedisWriter {
             .log
             .seal_args(request, end)
             .arg(self.tail.0.to_string())
-            .arg(shortest_ttl(self.log.options.lease));
+            .arg(self.log.meta_ttl().alive());
         let Value::Array(answer) = self.call(&request).await? else {
             return Err(Failure::Answer.into());
         };

@@ -278,6 +278,10 @@ impl LogStore for MemoryLog {
         "memory"
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn read(&self, id: &StreamId, after: Seq) -> BoxStream<'static, Result<Record, LogError>> {
         let error = match self.journal(id) {
             Some(journal) => return journal.reader(after).boxed(),

@@ -77,6 +77,11 @@ pub trait LogStore: Send + Sync + 'static {
         "other"
     }
 
+    /// Whether several processes use the log at once, so that a stream may have readers in other ones. By default they do.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// Reads the records that contain events after a cursor, and then those that are appended. The stream ends only
     /// after the seal.
     ///

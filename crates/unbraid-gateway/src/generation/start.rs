@@ -56,6 +56,8 @@ pub(crate) type Start = BoxFuture<'static, Result<Started, RefusedError>>;
 pub(crate) struct GenerationArgs {
     pub(crate) start: Start,
     pub(crate) log: GenerationLog,
+    /// Whether gateways in other processes may have readers.
+    pub(crate) is_shared: bool,
     pub(crate) registration: Registration,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
     pub(crate) endpoint: &'static str,

@@ -210,6 +210,7 @@ impl Running {
         let args = GenerationArgs {
             start,
             log: GenerationLog::Shared(Arc::clone(&producer)),
+            is_shared: true,
             registration,
             commands,
             endpoint,

@@ -16,7 +16,7 @@ use crate::{
     address::{Address, Connection},
     entry::{Content, Entry, EntryId, integer, parse_id, parse_streams},
     error::Failure,
-    inner::{NO_KEY, is_over},
+    inner::{MetaTtl, NO_KEY},
     keys::Keys,
     link::{Backoff, Live, connect},
     script::{Request, TAIL},
@@ -44,6 +44,7 @@ pub(super) struct Task {
     keys: Keys,
     state: Arc<Mutex<State>>,
     lease: Duration,
+    meta_ttl: MetaTtl,
     /// The last entry of the wake-up key.
     woken: String,
     /// Since when there is no connection.
@@ -58,6 +59,7 @@ impl Task {
             keys,
             state: Arc::clone(&hub.state),
             lease: hub.lease,
+            meta_ttl: hub.meta_ttl,
             woken: String::new(),
             broken_since: None,
         }
@@ -193,7 +195,7 @@ impl Task {
         let all = timeout(ANSWER, all).await.map_err(|_| Failure::Timeout)?;
         for (id, answer) in all {
             let tail = match answer {
-                Ok(answer) => parse_tail(answer, self.lease)?,
+                Ok(answer) => parse_tail(answer, self.meta_ttl)?,
                 Err(failure) if failure.is_wrong_type() => {
                     lock(&self.state).fail(id, LogError::from(failure));
                     continue;
@@ -215,7 +217,7 @@ impl Drop for Task {
     }
 }
 
-fn parse_tail(answer: Value, lease: Duration) -> Result<Tail, Failure> {
+fn parse_tail(answer: Value, meta_ttl: MetaTtl) -> Result<Tail, Failure> {
     let Value::Array(answer) = answer else {
         return Err(Failure::Answer);
     };
@@ -223,7 +225,7 @@ fn parse_tail(answer: Value, lease: Duration) -> Result<Tail, Failure> {
     let ttl = integer(&answer.next().ok_or(Failure::Answer)?)?;
     match answer.next() {
         Some(id) => Ok(Tail::Entry(parse_id(id)?)),
-        None if is_over(ttl, lease) => Ok(Tail::Expired),
+        None if meta_ttl.is_over(ttl) => Ok(Tail::Expired),
         None if ttl == NO_KEY => Ok(Tail::Missing),
         None => Ok(Tail::Lost),
     }

@@ -6,7 +6,9 @@ local is_own = held and string.sub(held, 34) == ARGV[2]
 -- A claim whose stream is open has no lease, and needs none.
 local is_pending = held and string.byte(held) == 2
 if held and not is_own then
-  if not is_pending or redis.call('EXISTS', KEYS[2]) == 1 or is_doubtful(ARGV[4], ARGV[6]) then
+  -- A server evicts a lease as readily as any key. But each renewal extends the time of the claim, too.
+  local was_renewed = redis.call('EXISTS', KEYS[2]) == 1 or redis.call('PTTL', KEYS[1]) >= ARGV[3] - ARGV[4]
+  if not is_pending or was_renewed or is_doubtful(ARGV[4], ARGV[6]) then
     return {held, 1}
   end
   if ARGV[5] ~= held then

@@ -1,4 +1,4 @@
--- A number in the answer to INFO. A user may lack the permission.
+-- A number in the answer to INFO; nothing if the user has lost the permission since the start.
 local function info(name)
   local text = redis.pcall('INFO', 'server')
   local value = type(text) == 'string' and string.match(text, name .. ':(%d+)')

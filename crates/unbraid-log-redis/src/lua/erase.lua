@@ -1,10 +1,10 @@
--- ARGV: milliseconds for which the id stays in use, and for `is_over`.
+-- ARGV: milliseconds for which the id stays in use.
 local id, fields = last_entry()
 if id == SEAL and fields[1] == 'e' then
   return
 end
--- The producer of a log that was evicted would write it again.
-if not id and (redis.call('EXISTS', KEYS[2]) == 0 or is_over()) then
+-- The producer of a log that was evicted would write it again. Without meta data, nothing is known of the stream.
+if not id and redis.call('EXISTS', KEYS[2]) == 0 then
   return
 end
 redis.call('UNLINK', KEYS[1], KEYS[3])

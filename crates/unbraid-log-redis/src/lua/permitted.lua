@@ -1,5 +1,5 @@
--- KEYS: a key that nothing else uses. Calls each command that the other scripts call, and returns the first that the user may not
--- call. Other errors, such as that of a full memory, do not count.
+-- KEYS: a key that nothing else uses. Calls each command that a log needs and a script may call, and returns the first that the
+-- user may not call. Other errors, such as that of a full memory, do not count.
 local key = KEYS[1]
 local commands = {
   {'XADD', key, 'MAXLEN', '~', '1', '1-1', 'v', '1'},
@@ -9,6 +9,8 @@ local commands = {
   {'XLEN', key},
   {'XRANGE', key, '-', '+'},
   {'XREVRANGE', key, '+', '-'},
+  {'XREAD', 'STREAMS', key, '0'},
+  {'XDEL', key, '1-1'},
   {'UNLINK', key},
   {'SET', key, '1', 'PX', '1000'},
   {'GET', key},

@@ -32,10 +32,10 @@ end
 
 -- Whether a stream whose log does not exist is over: the log has expired, or was erased. Each renewal extends the time of the meta
 -- data, and the end shortens it. So a log that is missing while that time is long was evicted, and its producer writes it again.
--- The last of ARGV: how many milliseconds the meta data of a stream whose producer lives has at least.
-local function is_over()
+-- `alive`: how many milliseconds the meta data of a stream whose producer lives has at least.
+local function is_over(alive)
   local ttl = redis.call('PTTL', KEYS[2])
-  return ttl ~= -2 and ttl < tonumber(ARGV[#ARGV])
+  return ttl ~= -2 and ttl < tonumber(alive)
 end
 
 -- Writes an empty stream. ARGV: gateway, milliseconds of the lease, meta data, milliseconds of the log, of the meta data, nonce.

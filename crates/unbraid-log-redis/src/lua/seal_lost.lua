@@ -1,5 +1,7 @@
--- ARGV: the end, milliseconds of the sealed log, of its meta data, of the lease, the latest time.
-if redis.call('EXISTS', KEYS[3]) == 1 then
+-- ARGV: the end, milliseconds of the sealed log, of its meta data, of the lease, the latest time, and how
+-- many milliseconds the meta data have at least if the lease was renewed within its time.
+-- A server evicts a lease as readily as any key. But each renewal extends the time of the meta data, too.
+if redis.call('EXISTS', KEYS[3]) == 1 or redis.call('PTTL', KEYS[2]) >= tonumber(ARGV[6]) then
   return 'live'
 end
 local id = last_entry()

@@ -156,6 +156,9 @@ async fn a_user_without_permission_is_refused() {
         ("EVAL", &["+@all", "-@scripting", "~*"]),
         ("XADD", &["+@all", "-xadd", "~*"]),
         ("DEL", &["+@all", "-del", "~*"]),
+        ("XREAD", &["+@all", "-xread", "~*"]),
+        ("SCRIPT|LOAD", &["+@all", "-script|load", "~*"]),
+        ("EVALSHA", &["+@all", "-evalsha", "~*"]),
         (
             "XLEN",
             &["+@all", "-@read", "+info", "+exists", "+pttl", "~*"],

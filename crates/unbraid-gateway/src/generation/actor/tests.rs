@@ -55,6 +55,7 @@ impl Running {
         let args = GenerationArgs {
             start: std::future::ready(Ok(started)).boxed(),
             log: GenerationLog::Memory(writer),
+            is_shared: false,
             registration,
             commands,
             endpoint,

@@ -68,6 +68,7 @@ impl Opening {
         let args = GenerationArgs {
             start,
             log,
+            is_shared: inner.store.is_shared(),
             registration,
             commands,
             endpoint: self.endpoint,

@@ -7,7 +7,7 @@ async fn keys_that_are_evicted_again_and_again_cost_no_reader_an_event() {
     let Some(server) = RedisServer::new() else {
         return;
     };
-    for roles in ["log", "log lease"] {
+    for roles in ["log", "log lease", "lease"] {
         check(&server.url(), 200, async || {
             for role in roles.split(' ') {
                 let script = "return redis.call('DEL', redis.call('KEYS', ARGV[1])[1])";
@@ -92,5 +92,66 @@ async fn running_tail(log: &RedisLog, id: &StreamId) -> Seq {
     match log.status(id).await {
         Ok(LogStatus::Running { tail, .. }) => tail,
         other => panic!("{other:?}"),
+    }
+}
+
+/// Whoever finds no lease, and asks about a stream or a key whose holder lives.
+#[tokio::test]
+async fn an_evicted_lease_proves_nothing() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let (log, other) = (connect(&server).await, connect(&server).await);
+    let claim = ClaimKey::new("alice", "/", "k", [0; 32]);
+    let (id, next) = (StreamId::random().unwrap(), StreamId::random().unwrap());
+    assert_eq!(log.claim(&claim, &id).await, Ok(Claim::Acquired));
+    let (stream, mut writer) = open(&log).await;
+    // Until the lease of a server that was started a moment ago can prove something.
+    let started = Instant::now();
+    while started.elapsed() < 3 * LEASE {
+        assert_eq!(log.claim(&claim, &id).await, Ok(Claim::Acquired));
+        writer.renew().await.unwrap();
+        let script =
+            "for _, key in ipairs(redis.call('KEYS', '*lease*')) do redis.call('DEL', key) end";
+        assert_eq!(server.command(&["EVAL", script, "0"]), "$-1");
+        for _ in 0..3 {
+            let status = other.seal_lost(&stream).await;
+            assert!(
+                matches!(status, Ok(LogStatus::Running { .. })),
+                "{status:?}"
+            );
+            let held = other.claim(&claim, &next).await;
+            assert!(matches!(held, Ok(Claim::Held { .. })), "{held:?}");
+            sleep(LEASE / 15).await;
+        }
+    }
+}
+
+/// A stream that is over is never written again, however long its log is kept.
+#[tokio::test]
+async fn the_evicted_log_of_an_ended_stream_is_over() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    for ttl in [Duration::from_secs(1), Duration::from_secs(30 * 24 * 3600)] {
+        let url = server.url();
+        let log = RedisLog::connect(&url, options().with_ttl(ttl)).await;
+        let log = log.unwrap();
+        let (id, mut writer) = open(&log).await;
+        append(&mut *writer, &record(1, 1)).await.unwrap();
+        writer
+            .seal(&StreamEnd::new(End::ProducerLost))
+            .await
+            .unwrap();
+        let key = format!("unbraid:{{{id}}}:log");
+        assert_eq!(server.command(&["DEL", &key]), ":1");
+        assert_eq!(writer.renew().await, Err(LogError::Expired));
+        let appended = writer.append(&record(2, 2)).await;
+        assert_eq!(appended, Err(LogError::Expired));
+        let status = log.status(&id).await;
+        assert!(
+            matches!(status, Ok(LogStatus::Expired { .. })),
+            "{status:?}"
+        );
     }
 }
