@@ -107,6 +107,7 @@ mod tests {
     fn a_report_that_comes_again_unread_gives_the_usage_that_reading_it_gives() {
         const USUAL: &str = r#"{"prompt_tokens":5,"completion_tokens":4,"cost":0.10}"#;
         const SPACED: &str = r#"{"prompt_tokens":5, "completion_tokens":4,"cost":0.10}"#;
+        const OTHER: &str = r#"{"completion_tokens":6,"prompt_tokens":5,"total_tokens":11}"#;
         let at_finish = |choice, shared, last| Source::AtFinish {
             choice: ChoiceIndex(choice),
             shared,
@@ -125,11 +126,10 @@ mod tests {
             after_finish(0, false),
             after_finish(1, true),
         ];
-        let usage = |taken: &[Source], again: &str, received: u64, finished: bool| {
+        let usage = |taken: [Source; 3], raw: [&str; 3], received: u64, finished: bool| {
             let mut reported = Reported::default();
-            for (position, source) in taken.iter().enumerate() {
-                let raw = if position == 0 { USUAL } else { again };
-                assert!(reported.envelope(raw, *source, None));
+            for (source, raw) in taken.into_iter().zip(raw) {
+                assert!(reported.envelope(raw, source, None));
             }
             let received = [(ChoiceIndex(0), received), (ChoiceIndex(1), 1)];
             let usage = reported.usage(&Known {
@@ -145,14 +145,20 @@ mod tests {
                 for third in sources {
                     for (received, finished) in [(1, false), (1, true), (9, false), (9, true)] {
                         let taken = [first, second, third];
-                        let unread = usage(&taken, USUAL, received, finished);
-                        let read = usage(&taken, SPACED, received, finished);
-                        assert_eq!(unread, read, "{taken:?} {received} {finished}");
-                        compared += 1;
+                        for (last, as_read) in [(USUAL, SPACED), (OTHER, OTHER)] {
+                            let unread = [USUAL, USUAL, last];
+                            let read = [USUAL, SPACED, as_read];
+                            assert_eq!(
+                                usage(taken, unread, received, finished),
+                                usage(taken, read, received, finished),
+                                "{taken:?} {last} {received} {finished}"
+                            );
+                            compared += 1;
+                        }
                     }
                 }
             }
         }
-        assert_eq!(compared, 7 * 7 * 7 * 4);
+        assert_eq!(compared, 7 * 7 * 7 * 4 * 2);
     }
 }
