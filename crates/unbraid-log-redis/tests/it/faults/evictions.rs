@@ -95,7 +95,7 @@ async fn running_tail(log: &RedisLog, id: &StreamId) -> Seq {
     }
 }
 
-/// Whoever finds no lease, and asks about a stream or a key whose holder lives.
+/// The holders of the stream and of the key live.
 #[tokio::test]
 async fn an_evicted_lease_proves_nothing() {
     let Some(server) = RedisServer::new() else {
