@@ -66,7 +66,8 @@ impl MetaTtl {
         }
     }
 
-    /// In milliseconds after a renewal of the lease: a day more than after the end.
+    /// In milliseconds after a renewal of the lease: a day more than after the end. More are of another configuration, and show
+    /// nothing.
     pub(crate) fn running(self) -> u64 {
         millis(self.ended + DAY)
     }
@@ -84,7 +85,8 @@ impl MetaTtl {
     /// Whether a stream whose log does not exist is over, if this is the answer to `PTTL` for its meta data. Otherwise the server
     /// has lost the log, and its producer writes it again; see `lua/prelude.lua`.
     pub(crate) fn is_over(self, ttl: i64) -> bool {
-        ttl != NO_KEY && u64::try_from(ttl).unwrap_or(0) < self.alive()
+        let of_running = self.alive()..=self.running();
+        ttl != NO_KEY && !of_running.contains(&u64::try_from(ttl).unwrap_or(0))
     }
 }
 
@@ -233,7 +235,8 @@ impl Inner {
             let request = request
                 .arg(millis(self.options.lease))
                 .arg(self.link.latest_time())
-                .arg(self.meta_ttl().renewed_within(1));
+                .arg(self.meta_ttl().renewed_within(1))
+                .arg(self.meta_ttl().running());
             self.link.call(&request).await?;
             found = self.find(id).await?;
         }

@@ -7,8 +7,10 @@ local is_own = held and string.sub(held, 34) == ARGV[2]
 local is_pending = held and string.byte(held) == 2
 if held and not is_own then
   -- A server evicts a lease as readily as any key. But each renewal extends the time of the claim, too.
-  local was_renewed = redis.call('EXISTS', KEYS[2]) == 1 or redis.call('PTTL', KEYS[1]) >= ARGV[3] - ARGV[4]
-  if not is_pending or was_renewed or is_doubtful(ARGV[4], ARGV[6]) then
+  -- More than that was set by a gateway with another configuration.
+  local ttl = redis.call('PTTL', KEYS[1])
+  local was_renewed = ttl >= ARGV[3] - ARGV[4] and ttl <= tonumber(ARGV[3])
+  if not is_pending or redis.call('EXISTS', KEYS[2]) == 1 or was_renewed or is_doubtful(ARGV[4], ARGV[6]) then
     return {held, 1}
   end
   if ARGV[5] ~= held then

@@ -32,10 +32,11 @@ end
 
 -- Whether a stream whose log does not exist is over: the log has expired, or was erased. Each renewal extends the time of the meta
 -- data, and the end shortens it. So a log that is missing while that time is long was evicted, and its producer writes it again.
--- `alive`: how many milliseconds the meta data of a stream whose producer lives has at least.
-local function is_over(alive)
+-- `least` and `most`: how many milliseconds the meta data of a stream whose producer lives have. More were set by a gateway with
+-- another configuration, and show nothing.
+local function is_over(least, most)
   local ttl = redis.call('PTTL', KEYS[2])
-  return ttl ~= -2 and ttl < tonumber(alive)
+  return ttl ~= -2 and (ttl < tonumber(least) or ttl > tonumber(most))
 end
 
 -- Writes an empty stream. ARGV: gateway, milliseconds of the lease, meta data, milliseconds of the log, of the meta data, nonce.

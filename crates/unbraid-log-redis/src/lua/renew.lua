@@ -1,7 +1,7 @@
 -- ARGV: as for `create`, and for `is_over`. Writes again what the engine has lost.
 local id, fields = last_entry()
 if not id then
-  if is_over(ARGV[7]) then
+  if is_over(ARGV[7], ARGV[5]) then
     return 'expired'
   end
   create()

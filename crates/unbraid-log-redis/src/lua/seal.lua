@@ -5,7 +5,7 @@ if id == SEAL then
   return {fields[1] == 's' and 'sealed' or 'expired'}
 elseif id then
   tail = tail_of(id)
-elseif is_over(ARGV[11]) then
+elseif is_over(ARGV[11], ARGV[5]) then
   return {'expired'}
 end
 if not tail then

@@ -155,3 +155,26 @@ async fn the_evicted_log_of_an_ended_stream_is_over() {
         );
     }
 }
+
+/// Its time to live would otherwise be that of a stream whose lease is renewed, for days.
+#[tokio::test]
+async fn a_stream_of_a_gateway_with_a_longer_ttl_is_declared_lost() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let long = options().with_ttl(Duration::from_secs(48 * 3600));
+    let log = RedisLog::connect(&server.url(), long).await.unwrap();
+    let other = connect(&server).await;
+    let (id, mut writer) = open(&log).await;
+    append(&mut *writer, &record(1, 1)).await.unwrap();
+    drop(writer);
+    let started = Instant::now();
+    loop {
+        let status = other.seal_lost(&id).await;
+        if matches!(status, Ok(LogStatus::Ended { .. })) {
+            break;
+        }
+        assert!(started.elapsed() < 5 * LEASE, "{status:?}");
+        sleep(LEASE / 10).await;
+    }
+}
