@@ -342,7 +342,11 @@ impl Transcript {
             message: self.message(),
             finish_reason: self.finish.clone(),
             finish_reasons: self.finish_reasons().to_vec(),
-            extra: self.fields(Level::Choice),
+            // Most choices have none, and the fields of others are collected from all events.
+            extra: match self.extra.is_empty() {
+                true => Vec::new(),
+                false => self.fields(Level::Choice),
+            },
             role_inferred: self.role.is_none() && self.kind == CompletionKind::Chat,
             warnings: self.warnings.kept().to_vec(),
             discarded: self.discarded,

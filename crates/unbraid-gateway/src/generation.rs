@@ -63,6 +63,7 @@ pub(crate) struct Generation {
     /// The end, if it does not follow from the bodies.
     end: Option<End>,
     keeper: Keeper,
+    /// Whether gateways in other processes may have readers.
     is_shared: bool,
     registration: Registration,
     /// Results of commands that are reported once the log has them.

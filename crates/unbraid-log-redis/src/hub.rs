@@ -275,10 +275,10 @@ impl State {
 /// Where a log ends.
 enum Tail {
     Entry(EntryId),
-    /// There is no log, and its meta data shows that the stream is over.
+    /// The log does not exist, and its meta data show that the stream is over.
     Expired,
-    /// There is no log, and its meta data shows that it is written again, or expires soon.
+    /// The log does not exist, and its meta data show that it is written again, or expires soon.
     Lost,
-    /// There are no meta data, either.
+    /// Neither the log nor its meta data exist.
     Missing,
 }

@@ -51,25 +51,32 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.min(max).as_millis()).map_or(1, |millis| millis.max(1))
 }
 
-/// How long the meta data are kept, from which it is read whether a stream runs whose log or lease the server has lost.
+/// How many milliseconds the meta data are kept. From that it is read whether a stream runs whose log or lease the server has
+/// lost, so the time after the end has to be shorter than any of a stream that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MetaTtl {
-    ended: Duration,
+    ttl: Duration,
     lease: Duration,
 }
 
 impl MetaTtl {
     pub(crate) fn new(options: &RedisOptions) -> Self {
+        /// With the days that are added, it is still below the limit of `millis`.
+        const LONGEST: Duration = Duration::from_secs(900 * DAY.as_secs());
         Self {
-            ended: options.ttl + DAY,
+            ttl: options.ttl.min(LONGEST),
             lease: options.lease,
         }
     }
 
-    /// In milliseconds after a renewal of the lease: a day more than after the end. More are of another configuration, and show
-    /// nothing.
+    /// After the end.
+    fn ended(self) -> u64 {
+        millis(self.ttl + DAY)
+    }
+
+    /// After a renewal of the lease. More are of another configuration, and show nothing.
     pub(crate) fn running(self) -> u64 {
-        millis(self.ended + DAY)
+        millis(self.ttl + 2 * DAY)
     }
 
     /// The least of a stream whose lease was renewed within this many leases.
@@ -139,11 +146,11 @@ impl Inner {
 
     /// The arguments with which a script seals a log.
     pub(crate) fn seal_args(&self, request: Request, end: &StreamEnd) -> Request {
-        let ttl = self.options.ttl;
+        let meta_ttl = self.meta_ttl();
         request
             .arg(end.encode())
-            .arg(millis(ttl))
-            .arg(millis(ttl + DAY))
+            .arg(millis(meta_ttl.ttl))
+            .arg(meta_ttl.ended())
     }
 
     pub(crate) async fn create(

@@ -1,6 +1,6 @@
 -- ARGV: the entry's id, the number before its first event, the record.
 -- Returns what was found, how many of the meta data and the lease exist, and how many entries the log has after a new one. If
--- there is no log, the milliseconds until the meta data expire.
+-- the log does not exist, the milliseconds until the meta data expire.
 local id, fields = last_entry()
 if not id then
   return {'none', redis.call('PTTL', KEYS[2])}

@@ -1,4 +1,5 @@
--- Returns the meta data and the milliseconds until they expire, if there is no log; otherwise the meta data, the milliseconds until the log expires, the lease, the first entry's fields, the last id and its fields.
+-- Returns the meta data and the milliseconds until they expire, if the log does not exist; otherwise the meta data, the milliseconds
+-- until the log expires, the lease, the first entry's fields, the last id and its fields.
 local meta = redis.call('GET', KEYS[2])
 local id, fields = last_entry()
 if not id then

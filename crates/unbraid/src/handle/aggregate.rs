@@ -30,7 +30,7 @@ impl Completions {
     /// # }
     /// ```
     pub async fn aggregate(&self) -> Value {
-        self.reported_usage().await;
+        let _closed = self.closed().await;
         self.snapshot()
     }
 
@@ -95,7 +95,7 @@ impl Completions {
     /// # }
     /// ```
     pub async fn aggregate_json(&self) -> String {
-        self.reported_usage().await;
+        let _closed = self.closed().await;
         aggregate_json_with(self, &[])
     }
 }
