@@ -18,7 +18,12 @@ mod updates;
 
 use std::sync::Arc;
 
-use crate::{CompletionKind, Update, prefetch::prefetch, text_delta::DeltaKind};
+use crate::{
+    CompletionKind, ToolCallUpdate,
+    chunk::Pairs,
+    prefetch::prefetch,
+    text_delta::{DeltaKind, Extras},
+};
 use form::Form;
 pub(super) use found::MatchBuffers;
 pub(crate) use found::TemplateMatch;
@@ -82,17 +87,33 @@ struct Hole {
     literal: (u32, u32),
 }
 
-/// The updates of the chunk, without the values in the holes.
+/// The updates of the chunk, without the text and the values in the holes. It has the few fields that such an update may
+/// have, because an [`Update`](crate::Update) is five times as large, and one is made of each chunk that is learned.
 #[derive(Debug)]
 struct Prototype {
-    /// The update of the choice, without the id and the model.
-    update: Update<'static>,
+    created: Option<u64>,
+    role: Option<Box<str>>,
+    logprobs: Option<Box<str>>,
+    /// The unknown fields of the choice as raw JSON, those of the delta first.
+    fields: Pairs<'static>,
+    delta_field_count: usize,
+    calls: Vec<ToolCallUpdate<'static>>,
     id: Option<Part>,
     model: Option<Part>,
     /// The usage in the envelope, as raw JSON.
     usage: Option<Part>,
     /// The unknown fields of the envelope, as raw JSON.
     extra: Vec<(Part, Part)>,
+}
+
+impl Prototype {
+    /// What a text delta brings beside its text.
+    fn extras(&self) -> Extras<'_> {
+        Extras::default()
+            .with_fields(&self.fields)
+            .with_delta_field_count(self.delta_field_count)
+            .with_logprobs(self.logprobs.as_deref())
+    }
 }
 
 impl Template {
@@ -152,8 +173,7 @@ impl Template {
 
     /// Whether the chunk that it was learned from has a time of creation.
     pub(super) fn has_created(&self) -> bool {
-        let created = self.prototype.update.created;
-        created.is_some_and(|created| created != 0)
+        self.prototype.created.is_some_and(|created| created != 0)
     }
 
     /// What a matching event continues, and the name that it needs; `None` for a chunk.

@@ -21,6 +21,8 @@ impl Extras<'_> {
 
 impl<'a> Update<'a> {
     /// The only text of the update; `None` if there are several.
+    // Asked several times for a chunk that is learned. Inlined, it would be loaded into the cache as often.
+    #[inline(never)]
     pub(crate) fn only_text(&self) -> Option<(DeltaKind, &Fragment<'a>)> {
         let (index, arguments) = match self.tool_calls.as_slice() {
             [] => (0, None),
@@ -29,29 +31,18 @@ impl<'a> Update<'a> {
             }
             _ => return None,
         };
-        let texts = [
-            (DeltaKind::Content, self.content.as_ref()),
-            (DeltaKind::Reasoning, self.reasoning.as_ref()),
-            (DeltaKind::Refusal, self.refusal.as_ref()),
-            (DeltaKind::Arguments(index), arguments),
-        ];
-        let mut texts = texts
-            .into_iter()
-            .filter_map(|(kind, fragment)| Some((kind, fragment?)));
-        let only = texts.next()?;
-        texts.next().is_none().then_some(only)
+        match (&self.content, &self.reasoning, &self.refusal, arguments) {
+            (Some(text), None, None, None) => Some((DeltaKind::Content, text)),
+            (None, Some(text), None, None) => Some((DeltaKind::Reasoning, text)),
+            (None, None, Some(text), None) => Some((DeltaKind::Refusal, text)),
+            (None, None, None, Some(text)) => Some((DeltaKind::Arguments(index), text)),
+            _ => None,
+        }
     }
 
-    /// Whether the calls bring nothing but arguments. An id or a name would change a call as well, and a missing index has to
-    /// be resolved.
+    /// Whether the calls bring nothing but arguments.
     pub(crate) fn calls_are_announced(&self) -> bool {
-        self.tool_calls.iter().all(|call| {
-            call.wire_index.is_some()
-                && call.id.is_none()
-                && call.name.is_none()
-                && !call.without_id
-                && call.kind.as_deref().is_none_or(|kind| kind == "function")
-        })
+        self.tool_calls.iter().all(ToolCallUpdate::is_announced)
     }
 }
 

@@ -54,6 +54,28 @@ impl<'a> ToolCallUpdate<'a> {
         self.id.as_deref().is_none_or(str::is_empty) && empty(&self.name) && empty(&self.arguments)
     }
 
+    /// Whether the entry brings nothing but arguments. An id or a name would change the call as well, and a missing index has
+    /// to be resolved.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.wire_index.is_some()
+            && self.id.is_none()
+            && self.name.is_none()
+            && !self.without_id
+            && self.kind.as_deref().is_none_or(|kind| kind == "function")
+    }
+
+    /// The entry without its arguments, its unknown fields and borrows.
+    pub(crate) fn header(&self) -> ToolCallUpdate<'static> {
+        let name = self.name.as_ref();
+        ToolCallUpdate {
+            wire_index: self.wire_index,
+            id: owned(self.id.clone()),
+            kind: owned(self.kind.clone()),
+            name: name.map(|name| Fragment::from(name.text.clone().into_owned())),
+            ..ToolCallUpdate::default()
+        }
+    }
+
     pub(super) fn into_owned(self) -> ToolCallUpdate<'static> {
         ToolCallUpdate {
             wire_index: self.wire_index,

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     CompletionKind, ToolCallUpdate, Update,
-    chunk::{Chunk, Element, ReasoningOrigin},
-    text_delta::{DeltaKind, Extras},
+    chunk::{Chunk, Element, Pairs, ReasoningOrigin},
+    text_delta::DeltaKind,
 };
 
 impl Template {
@@ -43,31 +43,29 @@ impl Template {
         }
         let text_kind = text.map_or(DeltaKind::Content, |(kind, _)| kind);
         let sites = sites(learned, escaped, text_kind)?;
-        let update = Update {
-            last_of_event: true,
-            is_chunk: true,
-            created: learned.chunk.created,
-            role: element.update.role.clone(),
-            kind: element.update.kind,
-            tool_calls: element.update.tool_calls.clone(),
-            logprobs: escaped.update.logprobs.clone(),
-            metadata: [&*escaped.fields, &*escaped.update.metadata].concat(),
-            delta_field_count: escaped.fields.len(),
-            ..Update::default()
-        };
+        let update = &element.update;
         let part = |part: &str| Part::of(learned.text, part);
-        let field = |(key, raw): &(Cow<'_, str>, Cow<'_, str>)| (part(key), part(raw));
+        let field = |(key, raw): &Pair<'_>| (part(key), part(raw));
         let prototype = Prototype {
-            update: update.into_owned(),
+            created: learned.chunk.created,
+            role: update.role.as_deref().map(Box::from),
+            logprobs: escaped.update.logprobs.as_deref().map(Box::from),
+            fields: owned_fields(&escaped.fields, &escaped.update.metadata),
+            delta_field_count: escaped.fields.len(),
+            calls: update
+                .tool_calls
+                .iter()
+                .map(ToolCallUpdate::header)
+                .collect(),
             id: learned.chunk.id.as_deref().map(part),
             model: learned.chunk.model.as_deref().map(part),
             usage: envelope.usage.as_deref().map(part),
             extra: envelope.extra.iter().map(field).collect(),
         };
-        Some(Self {
-            has_text: text.is_some(),
-            ..Self::uncut(learned.text, sites, text_kind, prototype, learned.depth)
-        })
+        let mut template = Self::uncut(learned.text, sites, text_kind, prototype, learned.depth);
+        template.has_text = text.is_some();
+        template.kind = update.kind;
+        Some(template)
     }
 
     /// A template without holes: they are yet to be cut.
@@ -81,7 +79,7 @@ impl Template {
         Self {
             text: text.into(),
             sites,
-            head_len: 0,
+            head_len: text.len(),
             holes: Box::default(),
             forms: Box::default(),
             has_values: false,
@@ -105,49 +103,46 @@ impl Template {
 
     /// Cuts the holes out of the text. A template is kept with its holes cut.
     pub(in crate::decode) fn cut_holes(&mut self) {
-        let holes = || self.sites.iter().filter(|site| site.is_hole);
-        let starts = holes().skip(1).map(|next| next.start);
-        let ends = starts.chain([self.text.len()]);
-        self.head_len = holes().next().map_or(self.text.len(), |first| first.start);
         let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX); // a longer text is never learned
-        let hole = |(hole, end): (&Site, usize)| Hole {
-            slot: hole.slot,
-            literal: (offset(hole.end), offset(end)),
-        };
-        // Each list is allocated once, with its final length.
-        let mut cut = Vec::with_capacity(holes().count());
-        cut.extend(holes().zip(ends).map(hole));
-        self.holes = cut.into();
-        let values = || holes().filter(|hole| hole.slot.needs_scanner());
-        let form = |hole: &Site| Form::of(&self.text, hole.start..hole.end);
-        let mut forms = Vec::with_capacity(values().count());
-        forms.extend(values().map(form));
-        self.forms = forms.into();
-        self.has_values = !self.forms.is_empty();
-        let Prototype {
-            update,
-            usage,
-            extra,
-            ..
-        } = &*self.prototype;
-        self.kind = update.kind;
-        self.is_bare = update.role.is_none() && Extras::of_update(update).is_empty();
-        self.has_extra = !extra.is_empty();
-        let names = |hole: &Site| matches!(hole.slot, Slot::Id | Slot::Model);
+        let length = offset(self.text.len());
+        let is_hole = |site: &&Site| site.is_hole;
+        let mut holes: Vec<Hole> = Vec::with_capacity(self.sites.iter().filter(is_hole).count());
+        let mut forms = Vec::new();
+        let (mut has_names, mut is_fixed) = (false, true);
+        // In one pass: each question of its own would be a loop of its own.
+        for site in self.sites.iter().filter(is_hole) {
+            let slot = site.slot;
+            match holes.last_mut() {
+                Some(last) => last.literal.1 = offset(site.start),
+                None => self.head_len = site.start,
+            }
+            holes.push(Hole {
+                slot,
+                literal: (offset(site.end), length),
+            });
+            if slot.needs_scanner() {
+                forms.push(Form::of(&self.text, site.start..site.end));
+            }
+            is_fixed &= !slot.is_value();
+            has_names |= matches!(slot, Slot::Id | Slot::Model);
+            self.has_field_holes |= matches!(slot, Slot::Field(..));
+            self.has_extra_holes |= matches!(slot, Slot::Extra(_));
+        }
+        self.has_values = !forms.is_empty();
+        (self.holes, self.forms) = (holes.into(), forms.into());
+        let has_entry = self.has_entry();
+        let prototype = &*self.prototype;
+        self.is_bare = prototype.role.is_none() && prototype.extras().is_empty();
+        self.has_extra = !prototype.extra.is_empty();
         let resets_id = |provided: &Provided| provided.resets_id;
-        let is_audio = |(key, _): &(Cow<'_, str>, Cow<'_, str>)| key == "audio";
         self.is_text_only = self.has_text
-            && update.calls_are_announced()
-            && !update.metadata.iter().any(is_audio)
-            && !holes().any(names)
+            && prototype.calls.iter().all(ToolCallUpdate::is_announced)
+            && !prototype.fields.iter().any(|(key, _)| key == "audio")
+            && !has_names
             && !self.provided.as_deref().is_some_and(resets_id);
-        let has = |kind: fn(Slot) -> bool| holes().any(|hole| kind(hole.slot));
-        self.has_field_holes = has(|slot| matches!(slot, Slot::Field(..)));
-        self.has_extra_holes = has(|slot| matches!(slot, Slot::Extra(_)));
-        let is_fixed = !holes().any(|hole| hole.slot.is_value());
-        self.is_constant = usage.is_none() && is_fixed && !self.has_entry();
-        self.has_usage_form =
-            usage.is_some() && is_fixed && self.provided.is_some() && !self.has_entry();
+        let has_usage = prototype.usage.is_some();
+        self.is_constant = !has_usage && is_fixed && !has_entry;
+        self.has_usage_form = has_usage && is_fixed && self.provided.is_some() && !has_entry;
     }
 
     /// Makes holes of the values in which another chunk of the same keys differs; false if its keys or anything else
@@ -157,15 +152,16 @@ impl Template {
             return false;
         }
         let Self { text, sites, .. } = self;
+        let (text, known_text) = (text.as_bytes(), known.text.as_bytes());
         let becomes_hole = |site: &Site, other: &Site| {
             let value = text.get(site.start..site.end);
-            site.is_hole || other.is_hole || value != known.text.get(other.start..other.end)
+            site.is_hole || other.is_hole || value != known_text.get(other.start..other.end)
         };
         // Nothing is changed before the last site, which may still show that the two differ.
         let (mut end, mut known_end, mut values) = (0, 0, 0);
         for (site, other) in sites.iter().zip(&known.sites) {
             let is_equal_before =
-                text.get(end..site.start) == known.text.get(known_end..other.start);
+                text.get(end..site.start) == known_text.get(known_end..other.start);
             if site.slot != other.slot || !is_equal_before {
                 return false;
             }
@@ -173,7 +169,7 @@ impl Template {
             (end, known_end) = (site.end, other.end);
         }
         // The spans of a match lie in an array of this length.
-        if text.get(end..) != known.text.get(known_end..) || values > MAX_VALUE_HOLES {
+        if text.get(end..) != known_text.get(known_end..) || values > MAX_VALUE_HOLES {
             return false;
         }
         for (site, other) in sites.iter_mut().zip(&known.sites) {
@@ -190,7 +186,7 @@ impl Template {
         let shares_created = if is_hole(self, Slot::Created) {
             is_hole(other, Slot::Created)
         } else {
-            !is_hole(other, Slot::Created) && ours.update.created == others.update.created
+            !is_hole(other, Slot::Created) && ours.created == others.created
         };
         let has_name_hole =
             |template| is_hole(template, Slot::Id) || is_hole(template, Slot::Model);
@@ -200,6 +196,19 @@ impl Template {
             && self.part(&ours.id) == other.part(&others.id)
             && self.part(&ours.model) == other.part(&others.model)
     }
+}
+
+/// An unknown field and its raw JSON.
+type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// The unknown fields of a choice, those of the delta first.
+fn owned_fields(of_delta: &[Pair<'_>], of_choice: &[Pair<'_>]) -> Pairs<'static> {
+    let owned = |text: &str| Cow::Owned(text.to_owned());
+    let mut fields = Vec::with_capacity(of_delta.len() + of_choice.len());
+    for list in [of_delta, of_choice] {
+        fields.extend(list.iter().map(|(key, raw)| (owned(key), owned(raw))));
+    }
+    fields
 }
 
 /// Whether a chunk may continue a text, and does nothing that has no place in a template. A chunk with one of these

@@ -10,7 +10,7 @@ use super::{
     site::{Part, Site, Slot, span_in},
 };
 use crate::{
-    ChoiceIndex, EventIndex, Fragment, Update,
+    ChoiceIndex, EventIndex, Fragment, ToolCallUpdate, Update,
     decode::json_bytes::integer,
     dialect::{Continuation, Place},
     limits::MAX_NAME_BYTES,
@@ -67,10 +67,9 @@ impl Template {
         let sites = event.sites()?;
         let provided = event.provided(&parts, &sites);
         let prototype = event.prototype(&parts);
-        let mut template = Self {
-            provided: Some(Box::new(provided)),
-            ..Self::uncut(event.text, sites, parts.text_kind, prototype, event.depth)
-        };
+        let mut template = Self::uncut(event.text, sites, parts.text_kind, prototype, event.depth);
+        template.provided = Some(Box::new(provided));
+        template.kind = parts.update.kind;
         template.cut_holes();
         template.gives_all(event, &parts).then_some(template)
     }
@@ -226,20 +225,18 @@ impl<'a> ProviderEvent<'_, '_, 'a> {
 
     fn prototype(&self, parts: &EventParts<'_, '_>) -> Prototype {
         let EventParts { update, usage, .. } = parts;
-        let mut prototype = Update {
-            last_of_event: true,
-            is_chunk: true,
-            created: update.created,
-            kind: update.kind,
-            tool_calls: update.tool_calls.clone(),
-            ..Update::default()
-        };
-        if let Some(call) = prototype.tool_calls.first_mut() {
-            call.arguments = Some(Fragment::default());
-        }
         let part = |part: &str| Part::of(self.text, part);
         Prototype {
-            update: prototype.into_owned(),
+            created: update.created,
+            role: None,
+            logprobs: None,
+            fields: Vec::new(),
+            delta_field_count: 0,
+            calls: update
+                .tool_calls
+                .iter()
+                .map(ToolCallUpdate::header)
+                .collect(),
             id: update.id.as_deref().map(part),
             model: update.model.as_deref().map(part),
             usage: usage.map(part),

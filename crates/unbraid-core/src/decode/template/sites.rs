@@ -28,6 +28,40 @@ pub(in crate::decode) struct Learned<'c, 'a> {
 const PADDING: &str = "\"obfuscation\"";
 const ALPHABET: &str = "\"p\"";
 
+/// Values of a chunk that may be holes. It is not a generic closure, and adds without being inlined, because each of a dozen
+/// copies would be loaded into the cache.
+struct Sites<'a> {
+    text: &'a str,
+    sites: Vec<Site>,
+}
+
+impl Sites<'_> {
+    fn add(&mut self, slot: Slot, (start, end): (usize, usize)) {
+        self.sites.push(Site {
+            slot,
+            start,
+            end,
+            is_hole: slot.is_always_hole(),
+        });
+    }
+
+    /// Adds a value that is part of the text.
+    #[inline(never)]
+    fn add_raw(&mut self, slot: Slot, raw: &str) {
+        if let Some(span) = span_in(self.text, raw) {
+            self.add(slot, span);
+        }
+    }
+
+    /// Adds the inside of the quotes of a string.
+    #[inline(never)]
+    fn add_inside(&mut self, slot: Slot, inside: &str) {
+        if let Some(span) = span_in_quotes(self.text, inside) {
+            self.add(slot, span);
+        }
+    }
+}
+
 /// All values that may be holes, in their order. The spans come from the decoded chunk and not from a second parse: what
 /// the template replaces is exactly what the decoder read.
 pub(super) fn sites(
@@ -42,39 +76,34 @@ pub(super) fn sites(
         ..
     } = *learned;
     const USUAL_SITES: usize = 8;
-    let mut sites = Vec::with_capacity(USUAL_SITES);
-    let mut add = |slot: Slot, (start, end): (usize, usize)| {
-        let is_hole = slot.is_always_hole();
-        sites.push(Site {
-            slot,
-            start,
-            end,
-            is_hole,
-        });
+    let mut sites = Sites {
+        text,
+        sites: Vec::with_capacity(USUAL_SITES),
     };
     if let Some((_, fragment)) = element.update.only_text() {
         let span = learned.text_span;
         let span = span.or_else(|| span_in_quotes(text, &fragment.text))?;
         debug_assert!(has_only_text_escaped(learned, span));
-        add(Slot::Text, span);
+        sites.add(Slot::Text, span);
     }
     // Without an index there is a single choice (E8).
     if let Some(index) = element.index {
         let span = span_of_number(text, u64::from(index), element.index_end?)?;
-        add(Slot::Index, span);
+        sites.add(Slot::Index, span);
     }
     // The scan has noticed whether there is any, which spares most chunks the search.
     if escaped.has_padding || escaped.has_alphabet || element.has_padding {
-        add_padding(learned, element, &mut add);
+        add_padding(learned, element, &mut sites);
     }
     if let (Some(created), Some(end)) = (chunk.created, escaped.created_end)
         && let Some(span) = span_of_number(text, created, end)
     {
-        add(Slot::Created, span);
+        sites.add(Slot::Created, span);
     }
     if !learned.is_strict {
-        add_values(learned, element, text_kind, &mut add);
+        add_values(learned, element, text_kind, &mut sites);
     }
+    let mut sites = sites.sites;
     // The order of fields differs between servers.
     sites.sort_unstable_by_key(|site| site.start);
     // Holes that overlap could match a chunk that the decoder reads otherwise, so such a chunk gets no template.
@@ -101,62 +130,47 @@ fn add_values(
     learned: &Learned<'_, '_>,
     element: &Element<'_>,
     text_kind: DeltaKind,
-    add: &mut impl FnMut(Slot, (usize, usize)),
+    sites: &mut Sites<'_>,
 ) {
-    let Learned {
-        text,
-        chunk,
-        escaped,
-        ..
-    } = *learned;
+    let Learned { chunk, escaped, .. } = *learned;
+    let update = &element.update;
     let (in_delta, in_choice) = (4, 3);
-    let delta = element.fields.iter().map(|field| (field, in_delta));
-    let choice = element
-        .update
-        .metadata
-        .iter()
-        .map(|field| (field, in_choice));
-    let fields = (0..).zip(delta.chain(choice));
-    // Without a text of its own, the reasoning is in this field.
-    let is_text = |key: &str| key == "reasoning_details" && text_kind != DeltaKind::Reasoning;
-    let fields = fields
-        .filter(|(_, ((key, _), _))| !is_text(key))
-        .map(|(n, ((_, raw), outer_depth))| (Slot::Field(n, outer_depth), &**raw));
-    // Another `p` may be padding, which is not a field.
-    let extra = (0..)
-        .zip(&escaped.extra)
-        .filter(|(_, (key, _))| key != "p")
-        .map(|(n, (_, raw))| (Slot::Extra(n), &**raw));
-    let logprobs = element
-        .update
-        .logprobs
-        .iter()
-        .map(|raw| (Slot::Logprobs, &**raw));
-    let usage = escaped.usage.iter().map(|raw| (Slot::Usage, &**raw));
-    let message = element.message.iter().map(|raw| (Slot::Unused, &**raw));
-    let all = fields
-        .chain(extra)
-        .chain(logprobs)
-        .chain(usage)
-        .chain(message);
-    for (slot, raw) in all {
-        if let Some(span) = span_in(text, raw) {
-            add(slot, span);
+    let fields = [(&element.fields, in_delta), (&update.metadata, in_choice)];
+    let mut number = 0;
+    for (fields, outer_depth) in fields {
+        for (key, raw) in fields {
+            // Without a text of its own, the reasoning is in this field.
+            if key != "reasoning_details" || text_kind == DeltaKind::Reasoning {
+                sites.add_raw(Slot::Field(number, outer_depth), raw);
+            }
+            number += 1;
         }
     }
-    let id = escaped.id.iter().filter(|_| chunk.id.is_some());
-    let model = escaped.model.iter().filter(|_| chunk.model.is_some());
-    let names = id
-        .map(|id| (Slot::Id, id))
-        .chain(model.map(|model| (Slot::Model, model)));
-    let unused = element
-        .unused_text
-        .iter()
-        .map(|text| (Slot::UnusedText, &text.text));
-    for (slot, name) in names.chain(unused) {
-        if let Some(span) = span_in_quotes(text, name) {
-            add(slot, span);
+    for (number, (key, raw)) in (0..).zip(&escaped.extra) {
+        // Another `p` may be padding, which is not a field.
+        if key != "p" {
+            sites.add_raw(Slot::Extra(number), raw);
         }
+    }
+    let values = [
+        (Slot::Logprobs, &update.logprobs),
+        (Slot::Usage, &escaped.usage),
+        (Slot::Unused, &element.message),
+    ];
+    for (slot, raw) in values {
+        if let Some(raw) = raw {
+            sites.add_raw(slot, raw);
+        }
+    }
+    // A name that was dropped, because it is long, is in the escaped chunk only.
+    if let (Some(_), Some(id)) = (&chunk.id, &escaped.id) {
+        sites.add_inside(Slot::Id, id);
+    }
+    if let (Some(_), Some(model)) = (&chunk.model, &escaped.model) {
+        sites.add_inside(Slot::Model, model);
+    }
+    if let Some(text) = &element.unused_text {
+        sites.add_inside(Slot::UnusedText, &text.text);
     }
 }
 
@@ -169,11 +183,7 @@ fn span_in_quotes(text: &str, inside: &str) -> Option<(usize, usize)> {
 }
 
 /// Adds the values that the decoder drops.
-fn add_padding(
-    learned: &Learned<'_, '_>,
-    element: &Element<'_>,
-    add: &mut impl FnMut(Slot, (usize, usize)),
-) {
+fn add_padding(learned: &Learned<'_, '_>, element: &Element<'_>, sites: &mut Sites<'_>) {
     let Learned { text, escaped, .. } = *learned;
     // Padding inside such a field is part of the field's raw JSON, so it has to be equal.
     let is_inside = |key: &str| {
@@ -182,12 +192,12 @@ fn add_padding(
         fields.any(|(_, raw)| raw.contains(key))
     };
     if let Some(span) = padding_span(text, PADDING).filter(|_| !is_inside(PADDING)) {
-        add(Slot::Padding, span);
+        sites.add(Slot::Padding, span);
     }
     if escaped.has_alphabet
         && let Some(span) = padding_span(text, ALPHABET).filter(|_| !is_inside(ALPHABET))
     {
-        add(Slot::Alphabet, span);
+        sites.add(Slot::Alphabet, span);
     }
 }
 

@@ -1,6 +1,9 @@
 //! The updates of a chunk that matches a template.
 
-use std::{borrow::Cow, ops::Range};
+use std::{
+    borrow::Cow,
+    ops::{Deref, Range},
+};
 
 use arrayvec::ArrayVec;
 
@@ -28,8 +31,7 @@ impl Template {
         let (role, extras) = if self.is_bare {
             (None, Extras::default())
         } else {
-            let Prototype { update, .. } = &*self.prototype;
-            (update.role.as_deref(), Extras::of_update(update))
+            (self.prototype.role.as_deref(), self.prototype.extras())
         };
         TextDelta {
             event_index,
@@ -125,7 +127,7 @@ impl Template {
         let is_alone = usage.is_none() && is_known;
         let entry = self.entry(found.entry, Some(delta.choice), entry);
         let last_of_event = is_alone && delta_usage.is_none() && entry.is_none();
-        let created = found.created.or(prototype.update.created);
+        let created = found.created.or(prototype.created);
         if is_delta {
             self.emit_delta(&values, delta, last_of_event, sink);
         } else {
@@ -165,7 +167,7 @@ impl Template {
         extras.logprobs = extras
             .logprobs
             .map(|raw| values.of(Slot::Logprobs).unwrap_or(raw));
-        let known = &self.prototype.update.metadata;
+        let known = &self.prototype.fields;
         // On the stack: a buffer would have to be taken from its place and put back.
         let mut few = ArrayVec::<_, FEW_FIELDS>::new();
         let mut many = Vec::new();
@@ -245,17 +247,17 @@ impl Template {
         text: &'t str,
         mut metadata: Pairs<'t>,
     ) -> Update<'t> {
-        let prototype = &self.prototype.update;
-        metadata.extend(prototype.metadata.iter().map(borrowed_pair));
+        let prototype = &*self.prototype;
+        metadata.extend(prototype.fields.iter().map(borrowed_pair));
         let fragment = Fragment::from(text);
         let mut update = Update {
             last_of_event: true,
             is_chunk: true,
             choice: Some(choice),
-            kind: prototype.kind,
-            id: self.name_of(&self.prototype.id),
+            kind: self.kind,
+            id: self.name_of(&prototype.id),
             created: prototype.created,
-            model: self.name_of(&self.prototype.model),
+            model: self.name_of(&prototype.model),
             role: borrowed(&prototype.role),
             logprobs: borrowed(&prototype.logprobs),
             metadata,
@@ -264,13 +266,13 @@ impl Template {
         };
         match self.text_kind {
             _ if !self.has_text => {
-                update.tool_calls = prototype.tool_calls.iter().map(borrowed_call).collect();
+                update.tool_calls = prototype.calls.iter().map(borrowed_call).collect();
             }
             DeltaKind::Content => update.content = Some(fragment),
             DeltaKind::Reasoning => update.reasoning = Some(fragment),
             DeltaKind::Refusal => update.refusal = Some(fragment),
             DeltaKind::Arguments(_) => {
-                update.tool_calls = prototype.tool_calls.iter().map(borrowed_call).collect();
+                update.tool_calls = prototype.calls.iter().map(borrowed_call).collect();
                 if let Some(call) = update.tool_calls.first_mut() {
                     call.arguments = Some(fragment);
                 }
@@ -340,7 +342,7 @@ fn borrowed_pair<'t>(pair: &'t Pair<'_>) -> Pair<'t> {
     (Cow::Borrowed(&pair.0), Cow::Borrowed(&pair.1))
 }
 
-fn borrowed<'t>(text: &'t Option<Cow<'static, str>>) -> Option<Cow<'t, str>> {
+fn borrowed<'t>(text: &'t Option<impl Deref<Target = str>>) -> Option<Cow<'t, str>> {
     text.as_deref().map(Cow::Borrowed)
 }
 
