@@ -30,7 +30,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// two leases (and at least 30 seconds), has forgotten the stream for a lease, or has a gap, the journal fails with the
 /// log's error, so that no reader waits forever.
 ///
-/// Dropping it ends the task. The journal stays as it is.
+/// Dropping it ends the task. A journal that has no end by then fails, and so it does if the task ends with its runtime, or
+/// because the log panics.
 ///
 /// # Examples
 ///
@@ -114,13 +115,15 @@ impl FollowerSink for Journal {
     }
 }
 
-pub(crate) struct FollowerTask<S> {
+pub(crate) struct FollowerTask<S: FollowerSink> {
     log: Arc<dyn LogStore>,
     id: StreamId,
     sink: S,
     machine: ReaderMachine,
     started: Instant,
     records: Option<BoxStream<'static, Result<Record, LogError>>>,
+    /// Whether the sink has its end.
+    is_closed: bool,
 }
 
 impl<S: FollowerSink> FollowerTask<S> {
@@ -137,6 +140,7 @@ impl<S: FollowerSink> FollowerTask<S> {
             machine: ReaderMachine::new(rules, Seq::START, Duration::ZERO),
             started: Instant::now(),
             records: None,
+            is_closed: false,
         }
     }
 
@@ -156,7 +160,10 @@ impl<S: FollowerSink> FollowerTask<S> {
                     self.checked(status.unwrap_or_else(|_| Err(slow())));
                 }
                 ReaderAction::Wait(until) => sleep_until(self.started + until).await,
-                ReaderAction::Done(end) => return self.sink.close(end),
+                ReaderAction::Done(end) => {
+                    self.is_closed = true;
+                    return self.sink.close(end);
+                }
             }
         }
     }
@@ -199,6 +206,20 @@ impl<S: FollowerSink> FollowerTask<S> {
     }
 }
 
+impl<S: FollowerSink> Drop for FollowerTask<S> {
+    fn drop(&mut self) {
+        // Its runtime has ended, the log has panicked, or nobody follows any more.
+        if !self.is_closed {
+            self.sink.close(Err(stopped()));
+        }
+    }
+}
+
 fn slow() -> LogError {
     LogError::unavailable("the log did not answer in time")
+}
+
+/// The error of a stream whose follower has ended before it.
+pub(crate) fn stopped() -> LogError {
+    LogError::unavailable("the log is not read any more")
 }

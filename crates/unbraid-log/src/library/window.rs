@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     Batch, LogError, LogStore, Record, StreamEnd, StreamId,
-    follower::{FollowerSink, FollowerTask},
+    follower::{FollowerSink, FollowerTask, stopped},
 };
 
 /// How many bytes of records wait to be decoded: a few reads, so that decoding and the log overlap.
@@ -117,11 +117,6 @@ impl Drop for Window {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-/// The error if the task that reads the log is gone: its runtime shuts down.
-fn stopped() -> LogError {
-    LogError::unavailable("the log is not read any more")
 }
 
 #[cfg(test)]

@@ -1,8 +1,16 @@
 //! Followers of a log that fails, forgets, or has lost its producer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
-use tokio::time::{Instant, sleep, timeout};
+use futures::executor::block_on;
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::{Instant, sleep, timeout},
+};
 use unbraid_log::{
     End, Event, Follower, Journal, LogError, LogStore, LogWriter, Meta, Record, RecordBuilder, Seq,
     StreamEnd, StreamId,
@@ -293,4 +301,33 @@ async fn a_log_with_a_gap_is_an_error() {
     };
     assert_eq!(end, Err(gap));
     assert!(texts(second.journal()).is_empty());
+}
+
+/// The task ends with its runtime, with a panic of the log, or with the follower.
+#[test]
+fn no_reader_waits_for_a_follower_whose_task_has_ended() {
+    let ends: [fn(Runtime, Follower); 2] = [
+        |runtime, _| runtime.shutdown_background(),
+        |runtime, follower| {
+            drop(follower);
+            runtime.block_on(async { sleep(Duration::from_secs(1)).await });
+        },
+    ];
+    for end in ends {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let followed = runtime.block_on(start());
+        let mut reader = followed.follower.journal().reader(Seq(3));
+        let (sender, read) = mpsc::channel();
+        thread::spawn(move || sender.send(block_on(reader.next_batch(1))));
+        end(runtime, followed.follower);
+        let read = read.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(
+            matches!(read, Err(LogError::Unavailable { .. })),
+            "{read:?}"
+        );
+    }
 }
