@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     Journal, LogError, LogStatus, LogStore, Record, Seq, StreamEnd, StreamId,
-    protocol::{ReaderAction, ReaderMachine, ReaderRules, Span, Take},
+    protocol::{FAR, ReaderAction, ReaderMachine, ReaderRules, Span, Take},
 };
 
 /// The longest silence after which a lease is checked. An engine may have to see a lease twice to know that it is not
@@ -128,6 +128,7 @@ pub(crate) struct FollowerTask<S: FollowerSink> {
 
 impl<S: FollowerSink> FollowerTask<S> {
     pub(crate) fn new(log: Arc<dyn LogStore>, id: StreamId, lease: Duration, sink: S) -> Self {
+        let lease = lease.min(FAR);
         let rules = ReaderRules {
             check_every: (lease / 3).min(MAX_CHECK).max(Duration::from_millis(1)),
             patience: lease.saturating_mul(2).max(MIN_PATIENCE),

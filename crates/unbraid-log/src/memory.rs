@@ -10,7 +10,6 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use futures::{
@@ -24,7 +23,7 @@ use writer::MemoryWriter;
 
 use crate::{
     Claim, ClaimKey, Command, Journal, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
-    StreamId, commands::CommandQueue,
+    StreamId, commands::CommandQueue, protocol::FAR,
 };
 
 /// The log of one process: streams are kept in its memory, and are gone with it.
@@ -68,9 +67,6 @@ struct Inner {
     commands: CommandQueue,
 }
 
-/// A hundred years.
-const FAR: Duration = Duration::from_secs(3600 * 24 * 36_500);
-
 /// The memory of expired streams. It is beside the bound, because a stream that is kept is worth more than the difference
 /// between 410 and 404.
 fn max_expired_bytes(options: &MemoryOptions) -> usize {
@@ -82,7 +78,6 @@ impl MemoryLog {
     /// An empty log.
     #[must_use]
     pub fn new(mut options: MemoryOptions) -> Self {
-        // A time that far from now can still be written: `Duration::MAX` means forever.
         options.ttl = options.ttl.min(FAR);
         options.lease = options.lease.min(FAR);
         let inner = Inner {

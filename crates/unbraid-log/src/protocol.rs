@@ -8,10 +8,15 @@ mod backoff;
 mod producer;
 mod reader;
 
+use std::time::Duration;
+
 pub(crate) use self::{
     producer::{ProducerAction, ProducerMachine, ProducerRules, Span},
     reader::{ReaderAction, ReaderMachine, ReaderRules, Take},
 };
+
+/// A hundred years: the most that is added to a time, because the sum must exist. `Duration::MAX` means forever.
+pub(crate) const FAR: Duration = Duration::from_secs(3600 * 24 * 36_500);
 
 #[cfg(test)]
 mod tests;

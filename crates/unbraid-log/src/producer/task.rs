@@ -15,7 +15,7 @@ use super::{
 use crate::{
     Appended, End, LogError, LogStatus, LogStore, LogWriter, MAX_PAYLOAD_BYTES, Meta, Record, Seq,
     StreamEnd, StreamId,
-    protocol::{ProducerAction, ProducerMachine, ProducerRules, Span},
+    protocol::{FAR, ProducerAction, ProducerMachine, ProducerRules, Span},
 };
 
 /// How long a log that refuses events may leave open why. After that readers are cut off, and resume elsewhere.
@@ -65,10 +65,11 @@ impl ProducerTask {
     pub(super) fn new(
         target: Target,
         opened: Result<Box<dyn LogWriter>, LogError>,
-        options: ProducerOptions,
+        mut options: ProducerOptions,
         shared: Arc<Shared>,
         started: Instant,
     ) -> Self {
+        options.lease = options.lease.min(FAR);
         let (writer, refusal) = match opened {
             Ok(writer) => (Some(writer), None),
             Err(error) => (None, Some(error)),

@@ -3,6 +3,7 @@
 
 mod contract;
 mod follower;
+mod forever;
 mod interruptible;
 mod producer;
 mod random_faults;
