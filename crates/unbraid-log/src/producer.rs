@@ -6,14 +6,13 @@ mod task;
 
 use std::{
     fmt,
-    future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 pub use options::{OnFailure, ProducerObserver, ProducerOptions};
-use queue::Shared;
+use queue::{Progress, Shared};
 use task::{ProducerTask, Target};
 use tokio::time::{Instant, timeout};
 
@@ -168,7 +167,15 @@ impl Producer {
     ///
     /// Dropping the future changes nothing.
     pub async fn flushed(&self) -> Result<(), LogError> {
-        poll_fn(|cx| self.poll_flushed(cx)).await
+        // Not by `poll_flushed`, which wakes one task.
+        let mut progress = self.shared.subscribe();
+        let has_result = |progress: &Progress| {
+            progress.failure.is_some() || progress.released >= self.shared.pushed()
+        };
+        // The sender lives as long as this producer.
+        let progress = progress.wait_for(has_result).await;
+        let failure = progress.ok().and_then(|progress| progress.failure.clone());
+        failure.map_or(Ok(()), Err)
     }
 
     /// Ready once readers have everything that was appended, or with the error of [`failure`](Self::failure). One task is

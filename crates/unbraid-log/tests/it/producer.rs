@@ -12,7 +12,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{sleep, timeout};
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::time::{Instant, sleep, timeout};
 use unbraid_log::{
     Appended, End, Event, LogError, LogStore, Meta, OnFailure, Producer, ProducerObserver,
     ProducerOptions, Record, RecordBuilder, Seq, StreamEnd, StreamId,
@@ -422,4 +423,20 @@ async fn a_silent_producer_of_a_healthy_log_calls_it_rarely() {
     // A renewal every third of the lease, with nothing to probe.
     let calls = running.log.calls() - before;
     assert!((28..=32).contains(&calls), "{calls}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_tasks_may_wait_until_everything_is_flushed() {
+    let mut running = start_with(OnFailure::Degrade, None).await;
+    running
+        .log
+        .set(Some(Fault::Slow(Duration::from_millis(100))));
+    running.push();
+    let started = Instant::now();
+    // Each of them is polled with a waker of its own, as by a task.
+    let flushed = (0..3).map(|_| timeout(PATIENCE, running.producer.flushed()));
+    let flushed: Vec<_> = FuturesUnordered::from_iter(flushed).collect().await;
+    assert!(flushed.iter().all(|flushed| matches!(flushed, Ok(Ok(())))));
+    // A future that is polled last when its timeout ends finds what it was not woken for.
+    assert!(started.elapsed() < LEASE, "{:?}", started.elapsed());
 }
