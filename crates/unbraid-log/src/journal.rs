@@ -10,6 +10,7 @@ use std::{
 
 pub use reader::{Batch, JournalReader};
 use state::State;
+pub(crate) use state::Wakers;
 
 use crate::{Appended, LogError, Record, Seq, StreamEnd};
 
@@ -125,12 +126,16 @@ impl Journal {
     }
 
     fn close(&self, end: Result<StreamEnd, LogError>) -> bool {
-        let mut state = self.state();
-        let is_first = state.close(end);
-        let wakers = state.notify();
-        drop(state);
+        let (is_first, wakers) = self.close_silently(end);
         wakers.wake();
         is_first
+    }
+
+    /// Sets the end, and leaves it to the caller, which holds a lock, to wake the readers.
+    pub(crate) fn close_silently(&self, end: Result<StreamEnd, LogError>) -> (bool, Wakers) {
+        let mut state = self.state();
+        let is_first = state.close(end);
+        (is_first, state.notify())
     }
 
     /// The number of the last event.

@@ -23,7 +23,7 @@ use writer::MemoryWriter;
 
 use crate::{
     Claim, ClaimKey, Command, Journal, LogError, LogStatus, LogStore, LogWriter, Meta, Record, Seq,
-    StreamId, commands::CommandQueue, protocol::FAR,
+    StreamId, commands::CommandQueue, journal::Wakers, protocol::FAR,
 };
 
 /// The log of one process: streams are kept in its memory, and are gone with it.
@@ -164,7 +164,8 @@ impl MemoryLog {
 impl Drop for Inner {
     fn drop(&mut self) {
         let empty = State::new(max_expired_bytes(&self.options));
-        for journal in std::mem::replace(&mut *self.state(), empty).into_journals() {
+        let dropped = std::mem::replace(&mut *self.state(), empty);
+        for journal in dropped.into_journals() {
             journal.fail(LogError::unavailable("the log was dropped"));
         }
     }
@@ -176,6 +177,17 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes the state, and wakes the readers of streams that have ended by that after the lock is released: wakers are
+    /// foreign code, which may use this log.
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.state();
+        let result = change(&mut state);
+        let wakers = state.take_wakers();
+        drop(state);
+        wakers.into_iter().for_each(Wakers::wake);
+        result
+    }
+
     fn add_bytes(&self, added: usize) -> usize {
         self.bytes.fetch_add(added, Ordering::Relaxed) + added
     }
@@ -185,7 +197,7 @@ impl Inner {
     }
 
     fn sweep(&self) {
-        let freed = self.state().sweep();
+        let freed = self.change(State::sweep);
         self.free_bytes(freed);
     }
 
@@ -194,7 +206,7 @@ impl Inner {
         let max = self.options.max_bytes;
         let excess = self.bytes.load(Ordering::Relaxed).saturating_sub(max);
         if excess > 0 {
-            let freed = self.state().evict(excess);
+            let freed = self.change(|state| state.evict(excess));
             self.free_bytes(freed);
         }
         self.bytes.load(Ordering::Relaxed) <= max
@@ -236,7 +248,7 @@ impl Inner {
     }
 
     fn erase(&self, id: &StreamId) {
-        let freed = self.state().erase(id);
+        let freed = self.change(|state| state.erase(id));
         self.free_bytes(freed.unwrap_or(0));
     }
 
@@ -295,9 +307,11 @@ impl LogStore for MemoryLog {
 
     fn seal_lost<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<LogStatus, LogError>> {
         self.sweep();
-        let mut state = self.inner.state();
-        state.seal_lost(id, self.inner.options.ttl);
-        ready(Ok(state.status(id))).boxed()
+        let status = self.inner.change(|state| {
+            state.seal_lost(id, self.inner.options.ttl);
+            state.status(id)
+        });
+        ready(Ok(status)).boxed()
     }
 
     fn erase<'a>(&'a self, id: &'a StreamId) -> BoxFuture<'a, Result<(), LogError>> {

@@ -1,6 +1,7 @@
 //! What the lock of a journal protects: its records, its end and its waiting readers.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -242,16 +243,17 @@ impl State {
 
 /// The wakers of the readers that wait: mostly one, which needs no memory.
 #[must_use = "a reader whose waker was taken waits until it is woken"]
-pub(super) struct Wakers {
+pub(crate) struct Wakers {
     first: Option<Waker>,
     others: Vec<Waker>,
 }
 
 impl Wakers {
-    /// Wakes the readers, after the lock was released, because wakers are foreign code.
-    pub(super) fn wake(self) {
+    /// Wakes the readers, after every lock was released, because wakers are foreign code. One that panics leaves no other
+    /// reader asleep; the panic hook has reported it.
+    pub(crate) fn wake(self) {
         for waker in self.first.into_iter().chain(self.others) {
-            waker.wake();
+            let _panicked = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }
 

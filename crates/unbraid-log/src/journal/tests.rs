@@ -322,3 +322,31 @@ proptest! {
         }
     }
 }
+
+struct PanickingWaker;
+
+impl Wake for PanickingWaker {
+    fn wake(self: Arc<Self>) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_leaves_no_other_reader_asleep_and_does_not_fail_the_append() {
+    let journal = Journal::new();
+    let mut readers = [Seq::START, Seq::START, Seq::START].map(|after| journal.reader(after));
+    let (panics, counts) = (
+        Waker::from(Arc::new(PanickingWaker)),
+        Arc::new(Wakes(AtomicUsize::new(0))),
+    );
+    let counting = Waker::from(Arc::clone(&counts));
+    for (reader, waker) in readers.iter_mut().zip([&counting, &panics, &counting]) {
+        assert!(
+            reader
+                .poll_batch(&mut Context::from_waker(waker), 1)
+                .is_pending()
+        );
+    }
+    assert_eq!(journal.append(&record(1, &["a"])), Ok(Appended::New));
+    assert_eq!(counts.0.load(Ordering::Relaxed), 2);
+}

@@ -13,7 +13,9 @@ use claims::Claims;
 use prune::Pruner;
 use tokio::time::Instant;
 
-use crate::{Claim, ClaimKey, End, Journal, LogError, LogStatus, Meta, StreamEnd, StreamId};
+use crate::{
+    Claim, ClaimKey, End, Journal, LogError, LogStatus, Meta, StreamEnd, StreamId, journal::Wakers,
+};
 
 /// How long the meta data of a stream outlives its events: the time in which it is reported as expired.
 const EXPIRED_FOR: Duration = Duration::from_secs(24 * 3600);
@@ -50,6 +52,8 @@ pub(super) struct State {
     expired_bytes: usize,
     max_expired_bytes: usize,
     claims: Claims,
+    /// The wakers of readers whose streams have ended, which are woken once the lock of this state is released.
+    wakers: Vec<Wakers>,
 }
 
 struct Stream {
@@ -98,7 +102,14 @@ impl State {
             expired_bytes: 0,
             max_expired_bytes,
             claims: Claims::default(),
+            wakers: Vec::new(),
         }
+    }
+
+    /// Takes the wakers of readers whose streams have ended since the last call.
+    #[must_use]
+    pub(super) fn take_wakers(&mut self) -> Vec<Wakers> {
+        std::mem::take(&mut self.wakers)
     }
 
     pub(super) fn streams(&self) -> usize {
@@ -240,7 +251,8 @@ impl State {
             expires: SystemTime::now() + ttl,
         }));
         self.ended.push_back((Instant::now() + ttl, id.clone()));
-        journal.seal(end.clone());
+        let (_is_first, wakers) = journal.close_silently(Ok(end.clone()));
+        self.wakers.push(wakers);
         Ok(added)
     }
 
@@ -251,7 +263,8 @@ impl State {
         stream.phase = Phase::Expired;
         // Before its bytes are counted, so that no append follows whose bytes would never be freed. A sealed journal keeps
         // its end.
-        journal.fail(LogError::Expired);
+        let (_is_first, wakers) = journal.close_silently(Err(LogError::Expired));
+        self.wakers.push(wakers);
         let freed = stream.cost + journal.bytes();
         if let Some(claim) = &stream.meta.claim {
             self.claims.release(claim.name(), id);

@@ -1,5 +1,7 @@
 //! What expires, what is evicted, and who holds a claim, under a paused clock.
 
+mod wakers;
+
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};

@@ -87,11 +87,11 @@ impl MemoryWriter {
         self.log.sweep();
         let ttl = self.log.options.ttl;
         self.check_tail()?;
-        let sealed = self.log.state().seal(&self.id, end, ttl);
+        let sealed = self.log.change(|state| state.seal(&self.id, end, ttl));
         let added = match sealed {
             Err(LogError::Unknown) => {
                 self.open_again()?;
-                self.log.state().seal(&self.id, end, ttl)
+                self.log.change(|state| state.seal(&self.id, end, ttl))
             }
             result => result,
         };
