@@ -33,17 +33,18 @@ const EXPIRED_COST: usize = 320;
 /// The memory of a stream beside its records and its texts, in bytes.
 const STREAM_COST: usize = 1024;
 
-/// Takes the first value of a queue, if it is due.
-fn pop_due<T>(queue: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<T> {
+/// Takes the first entry of a queue, if it is due.
+fn pop_due<T>(queue: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<(Instant, T)> {
     queue.front().filter(|(due, _)| *due <= now)?;
-    queue.pop_front().map(|(_, value)| value)
+    queue.pop_front()
 }
 
 pub(super) struct State {
     streams: HashMap<StreamId, Stream>,
     kept: usize,
-    /// Sealed streams in the order of their seals, which is that of their expiry.
+    /// Sealed streams in the order of their seals, which is that of their expiry. One that was erased may still be among them.
     ended: VecDeque<(Instant, StreamId)>,
+    ended_pruner: Pruner,
     /// Streams in the order of their opening.
     opened: VecDeque<(Instant, StreamId)>,
     opened_pruner: Pruner,
@@ -77,6 +78,8 @@ struct Ended {
     journal: Journal,
     end: StreamEnd,
     expires: SystemTime,
+    /// The same moment by the clock that is waited for.
+    due: Instant,
 }
 
 impl Stream {
@@ -87,6 +90,11 @@ impl Stream {
             Phase::Expired => None,
         }
     }
+
+    /// Whether it has ended, and expires at this time.
+    fn expires_at(&self, due: Instant) -> bool {
+        matches!(&self.phase, Phase::Ended(ended) if ended.due == due)
+    }
 }
 
 impl State {
@@ -96,6 +104,7 @@ impl State {
             streams: HashMap::new(),
             kept: 0,
             ended: VecDeque::new(),
+            ended_pruner: Pruner::default(),
             opened: VecDeque::new(),
             opened_pruner: Pruner::default(),
             expired: VecDeque::new(),
@@ -244,13 +253,21 @@ impl State {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         // The stream has one copy, and its journal another.
         let added = 2 * (text(&end.error) + text(&end.usage));
+        let due = Instant::now() + ttl;
         stream.cost += added;
         stream.phase = Phase::Ended(Box::new(Ended {
             journal: journal.clone(),
             end: end.clone(),
             expires: SystemTime::now() + ttl,
+            due,
         }));
-        self.ended.push_back((Instant::now() + ttl, id.clone()));
+        let streams = &self.streams;
+        self.ended_pruner.prune(&mut self.ended, |(due, id)| {
+            streams
+                .get(id)
+                .is_some_and(|stream| stream.expires_at(*due))
+        });
+        self.ended.push_back((due, id.clone()));
         let (_is_first, wakers) = journal.close_silently(Ok(end.clone()));
         self.wakers.push(wakers);
         Ok(added)
@@ -296,24 +313,32 @@ impl State {
     pub(super) fn evict(&mut self, excess: usize) -> usize {
         let mut freed = 0;
         while freed < excess
-            && let Some((_, id)) = self.ended.pop_front()
+            && let Some((due, id)) = self.ended.pop_front()
         {
-            freed += self.erase(&id).unwrap_or(0);
+            freed += self.expire_ended(due, &id);
         }
         freed
+    }
+
+    /// Expires a stream that has ended, unless it was erased before. Its id may be that of another stream by now.
+    fn expire_ended(&mut self, due: Instant, id: &StreamId) -> usize {
+        let stream = self.streams.get(id);
+        let is_kept = stream.is_some_and(|stream| stream.expires_at(due));
+        let freed = is_kept.then(|| self.erase(id)).flatten();
+        freed.unwrap_or(0)
     }
 
     /// Frees what has expired. Returns the memory that was freed.
     pub(super) fn sweep(&mut self) -> usize {
         let now = Instant::now();
         let mut freed = 0;
-        while let Some(id) = pop_due(&mut self.ended, now) {
-            freed += self.erase(&id).unwrap_or(0);
+        while let Some((due, id)) = pop_due(&mut self.ended, now) {
+            freed += self.expire_ended(due, &id);
         }
-        while let Some(id) = pop_due(&mut self.opened, now) {
+        while let Some((_, id)) = pop_due(&mut self.opened, now) {
             freed += self.expire_unsealed(&id, now);
         }
-        while let Some(id) = pop_due(&mut self.expired, now) {
+        while let Some((_, id)) = pop_due(&mut self.expired, now) {
             self.forget(&id);
         }
         self.claims.sweep(now);
