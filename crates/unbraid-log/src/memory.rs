@@ -8,7 +8,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicIsize, Ordering},
     },
 };
 
@@ -62,8 +62,9 @@ pub struct MemoryLog {
 struct Inner {
     options: MemoryOptions,
     state: Mutex<State>,
-    /// The memory of all kept streams. It is counted outside of the lock, because every delta changes it.
-    bytes: AtomicUsize,
+    /// The memory of all kept streams. It is counted outside of the lock, because every delta changes it. A stream may be freed
+    /// before its last delta is counted, so for a moment the count may be below zero.
+    bytes: AtomicIsize,
     commands: CommandQueue,
 }
 
@@ -83,7 +84,7 @@ impl MemoryLog {
         let inner = Inner {
             state: Mutex::new(State::new(max_expired_bytes(&options))),
             options,
-            bytes: AtomicUsize::new(0),
+            bytes: AtomicIsize::new(0),
             commands: CommandQueue::default(),
         };
         Self {
@@ -101,7 +102,7 @@ impl MemoryLog {
     /// The memory that the kept streams take, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.inner.bytes.load(Ordering::Relaxed)
+        self.inner.bytes()
     }
 
     /// The number of streams that are kept, running or ended.
@@ -151,23 +152,14 @@ impl MemoryLog {
     /// assert_eq!((log.streams(), log.bytes()), (0, 0));
     /// ```
     pub fn clear(&self) {
-        let empty = State::new(max_expired_bytes(&self.inner.options));
-        let cleared = std::mem::replace(&mut *self.inner.state(), empty);
-        self.inner.bytes.store(0, Ordering::Relaxed);
-        for journal in cleared.into_journals() {
-            journal.fail(LogError::unavailable("the log was cleared"));
-        }
+        self.inner.clear("the log was cleared");
     }
 }
 
 /// The last handle and writer is gone, so nobody can end the streams that still run. Their readers do not wait.
 impl Drop for Inner {
     fn drop(&mut self) {
-        let empty = State::new(max_expired_bytes(&self.options));
-        let dropped = std::mem::replace(&mut *self.state(), empty);
-        for journal in dropped.into_journals() {
-            journal.fail(LogError::unavailable("the log was dropped"));
-        }
+        self.clear("the log was dropped");
     }
 }
 
@@ -188,12 +180,30 @@ impl Inner {
         result
     }
 
+    /// Forgets all streams, and fails those that run.
+    fn clear(&self, why: &'static str) {
+        let empty = State::new(max_expired_bytes(&self.options));
+        let cleared = std::mem::replace(&mut *self.state(), empty);
+        for (journal, cost) in cleared.into_kept() {
+            journal.fail(LogError::unavailable(why));
+            // Nothing is appended to it any more, so these are all of its bytes. Other streams may have been opened meanwhile.
+            self.free_bytes(cost + journal.bytes());
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        usize::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Counts memory, and returns how much there is now.
     fn add_bytes(&self, added: usize) -> usize {
-        self.bytes.fetch_add(added, Ordering::Relaxed) + added
+        let added = added.cast_signed();
+        let before = self.bytes.fetch_add(added, Ordering::Relaxed);
+        usize::try_from(before + added).unwrap_or(0)
     }
 
     fn free_bytes(&self, freed: usize) {
-        self.bytes.fetch_sub(freed, Ordering::Relaxed);
+        self.bytes.fetch_sub(freed.cast_signed(), Ordering::Relaxed);
     }
 
     fn sweep(&self) {
@@ -204,12 +214,12 @@ impl Inner {
     /// Frees the streams that ended first, until the log has room. Returns whether it has.
     fn evict(&self) -> bool {
         let max = self.options.max_bytes;
-        let excess = self.bytes.load(Ordering::Relaxed).saturating_sub(max);
+        let excess = self.bytes().saturating_sub(max);
         if excess > 0 {
             let freed = self.change(|state| state.evict(excess));
             self.free_bytes(freed);
         }
-        self.bytes.load(Ordering::Relaxed) <= max
+        self.bytes() <= max
     }
 
     fn open(self: &Arc<Self>, id: &StreamId, meta: &Meta) -> Result<MemoryWriter, LogError> {

@@ -145,11 +145,10 @@ impl State {
         ]
     }
 
-    pub(super) fn into_journals(self) -> Vec<Journal> {
+    /// The journals of the kept streams, each with the memory that its stream takes beside it.
+    pub(super) fn into_kept(self) -> impl Iterator<Item = (Journal, usize)> {
         let streams = self.streams.into_values();
-        streams
-            .filter_map(|stream| stream.journal().cloned())
-            .collect()
+        streams.filter_map(|stream| Some((stream.journal()?.clone(), stream.cost)))
     }
 
     pub(super) fn journal(&self, id: &StreamId) -> Option<Journal> {

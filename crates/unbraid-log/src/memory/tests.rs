@@ -1,5 +1,6 @@
 //! What expires, what is evicted, and who holds a claim, under a paused clock.
 
+mod counts;
 mod ids;
 mod wakers;
 
