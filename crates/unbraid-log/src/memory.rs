@@ -33,7 +33,7 @@ use crate::{
 ///
 /// It has no task of its own: what has expired is freed by the next call.
 ///
-/// Dropping the [`LogWriter`](crate::LogWriter) of a stream that is not sealed ends its lease: the next
+/// Dropping the last [`LogWriter`](crate::LogWriter) that was given for a stream which is not sealed ends its lease: the next
 /// [`seal_lost`](crate::LogStore::seal_lost) declares it lost, without waiting for the lease's duration.
 ///
 /// # Examples
@@ -229,31 +229,19 @@ impl Inner {
         }
         let meta = Arc::new(meta.clone());
         let journal = Journal::new();
-        let cost = self.state().open(id, &meta, &journal, self.options.lease)?;
-        self.add_bytes(cost);
-        Ok(MemoryWriter::new(
-            Arc::clone(self),
-            id.clone(),
-            meta,
-            journal,
-        ))
+        let opened = self.state().open(id, &meta, &journal, self.options.lease)?;
+        self.add_bytes(opened.cost);
+        let (log, id) = (Arc::clone(self), id.clone());
+        Ok(MemoryWriter::new(log, id, meta, journal, opened.writer))
     }
 
     fn reopen(self: &Arc<Self>, id: &StreamId, meta: &Meta) -> Result<MemoryWriter, LogError> {
-        let mut state = self.state();
-        if state.renew(id, self.options.lease).is_ok()
-            && let Some(journal) = state.journal(id)
-        {
-            drop(state);
+        let reopened = self.state().reopen(id, self.options.lease);
+        if let Some((journal, number)) = reopened {
+            let (log, id) = (Arc::clone(self), id.clone());
             let meta = Arc::new(meta.clone());
-            return Ok(MemoryWriter::new(
-                Arc::clone(self),
-                id.clone(),
-                meta,
-                journal,
-            ));
+            return Ok(MemoryWriter::new(log, id, meta, journal, number));
         }
-        drop(state);
         self.open(id, meta)
     }
 

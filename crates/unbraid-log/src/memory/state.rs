@@ -53,6 +53,8 @@ pub(super) struct State {
     expired_bytes: usize,
     max_expired_bytes: usize,
     claims: Claims,
+    /// How many writers were given.
+    writers: u64,
     /// The wakers of readers whose streams have ended, which are woken once the lock of this state is released.
     wakers: Vec<Wakers>,
 }
@@ -68,10 +70,20 @@ enum Phase {
     Running {
         journal: Journal,
         lease_until: Instant,
+        /// The number of the writer that was given last.
+        writer: u64,
     },
     /// In a box: an expired stream has the same place, and there are many more of them.
     Ended(Box<Ended>),
     Expired,
+}
+
+/// A stream that was opened.
+pub(super) struct Opened {
+    /// The number of its writer.
+    pub(super) writer: u64,
+    /// The memory that it takes.
+    pub(super) cost: usize,
 }
 
 struct Ended {
@@ -111,6 +123,7 @@ impl State {
             expired_bytes: 0,
             max_expired_bytes,
             claims: Claims::default(),
+            writers: 0,
             wakers: Vec::new(),
         }
     }
@@ -155,14 +168,14 @@ impl State {
         self.streams.get(id)?.journal().cloned()
     }
 
-    /// Adds a stream, and returns the memory that it takes.
+    /// Adds a stream.
     pub(super) fn open(
         &mut self,
         id: &StreamId,
         meta: &Arc<Meta>,
         journal: &Journal,
         lease: Duration,
-    ) -> Result<usize, LogError> {
+    ) -> Result<Opened, LogError> {
         if self.streams.contains_key(id) {
             return Err(LogError::Exists);
         }
@@ -172,12 +185,15 @@ impl State {
         }
         // The client chooses some of the texts, the upstream others: neither may have a size that does not count.
         let cost = STREAM_COST + meta.encode().len();
+        self.writers += 1;
+        let writer = self.writers;
         let stream = Stream {
             meta: Arc::clone(meta),
             cost,
             phase: Phase::Running {
                 journal: journal.clone(),
                 lease_until: now + lease,
+                writer,
             },
         };
         self.streams.insert(id.clone(), stream);
@@ -188,7 +204,39 @@ impl State {
             stream.is_some_and(|stream| matches!(stream.phase, Phase::Running { .. }))
         });
         self.opened.push_back((now + UNSEALED_FOR, id.clone()));
-        Ok(cost + journal.bytes())
+        let cost = cost + journal.bytes();
+        Ok(Opened { writer, cost })
+    }
+
+    /// Gives another writer for a stream that runs: its journal, and the number of the writer.
+    pub(super) fn reopen(&mut self, id: &StreamId, lease: Duration) -> Option<(Journal, u64)> {
+        let stream = self.streams.get_mut(id)?;
+        let Phase::Running {
+            journal,
+            lease_until,
+            writer,
+        } = &mut stream.phase
+        else {
+            return None;
+        };
+        *lease_until = Instant::now() + lease;
+        self.writers += 1;
+        *writer = self.writers;
+        Some((journal.clone(), *writer))
+    }
+
+    /// Ends the lease of a stream whose writer is gone, unless another one has replaced it.
+    pub(super) fn end_lease(&mut self, id: &StreamId, dropped: u64) {
+        let phase = self.streams.get_mut(id).map(|stream| &mut stream.phase);
+        if let Some(Phase::Running {
+            lease_until,
+            writer,
+            ..
+        }) = phase
+            && *writer == dropped
+        {
+            *lease_until = Instant::now();
+        }
     }
 
     pub(super) fn status(&self, id: &StreamId) -> LogStatus {
@@ -211,7 +259,7 @@ impl State {
         }
     }
 
-    /// Extends a lease, or ends it at once with a duration of zero.
+    /// Extends a lease.
     pub(super) fn renew(&mut self, id: &StreamId, lease: Duration) -> Result<(), LogError> {
         match self.streams.get_mut(id).map(|stream| &mut stream.phase) {
             Some(Phase::Running { lease_until, .. }) => {

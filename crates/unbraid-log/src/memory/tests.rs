@@ -3,6 +3,7 @@
 mod counts;
 mod ids;
 mod wakers;
+mod writers;
 
 use std::time::Duration;
 

@@ -17,17 +17,26 @@ pub(super) struct MemoryWriter {
     id: StreamId,
     meta: Arc<Meta>,
     journal: Journal,
+    /// Its number, by which the log knows the last writer of a stream.
+    number: u64,
     /// The last event that it has appended.
     appended: Seq,
 }
 
 impl MemoryWriter {
-    pub(super) fn new(log: Arc<Inner>, id: StreamId, meta: Arc<Meta>, journal: Journal) -> Self {
+    pub(super) fn new(
+        log: Arc<Inner>,
+        id: StreamId,
+        meta: Arc<Meta>,
+        journal: Journal,
+        number: u64,
+    ) -> Self {
         Self {
             log,
             id,
             meta,
             journal,
+            number,
             appended: Seq::START,
         }
     }
@@ -56,8 +65,9 @@ impl MemoryWriter {
         let journal = Journal::new();
         let lease = self.log.options.lease;
         let opened = self.log.state().open(&self.id, &self.meta, &journal, lease);
-        self.log.add_bytes(opened?);
-        self.journal = journal;
+        let opened = opened?;
+        self.log.add_bytes(opened.cost);
+        (self.journal, self.number) = (journal, opened.writer);
         Ok(())
     }
 
@@ -117,7 +127,7 @@ impl LogWriter for MemoryWriter {
 
 impl Drop for MemoryWriter {
     fn drop(&mut self) {
-        // Nobody else can renew it, so a reader need not wait until the lease has passed.
-        let _ended_before = self.log.state().renew(&self.id, Duration::ZERO);
+        // Nobody else renews it, so a reader need not wait until the lease has passed.
+        self.log.state().end_lease(&self.id, self.number);
     }
 }
