@@ -104,6 +104,10 @@ pub(crate) const MAX_LINK_BODY: usize = 4 * 1024;
 /// same idempotency key. A gateway's HTML page has about 10 KiB.
 pub(crate) const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
+/// White space before an answer of which it is not known yet if it is an event stream. Servers that send blank lines while they
+/// work send a few hundred bytes.
+pub(crate) const MAX_BLANK_BYTES: usize = 64 * 1024;
+
 /// Bytes of an upstream's whole JSON answer that are held, where a stream was requested.
 pub(crate) const MAX_JSON_ANSWER: usize = 64 * 1024 * 1024;
 

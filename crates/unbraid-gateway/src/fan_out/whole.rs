@@ -19,7 +19,7 @@ use crate::{
     api_error::ApiError,
     bodies::BodyMemory,
     generation::RefusedError,
-    limits::{MAX_JSON_ANSWER, MAX_REFUSAL_BYTES},
+    limits::{MAX_BLANK_BYTES, MAX_JSON_ANSWER, MAX_REFUSAL_BYTES},
     upstream::{Answer, ByteStream, bounded, read_error},
 };
 
@@ -195,7 +195,7 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
     let (idle, stop) = (answer.idle_timeout, answer.stop.clone());
     let is_multiplexed = answer.is_multiplexed();
     let mut body = answer.into_decoded();
-    let mut start = Vec::new();
+    let mut start = BytesMut::new();
     let mut is_json = declared_json;
     // The timeout is not part of the body: if it is an event stream, the generation ends it as `timed_out`.
     loop {
@@ -208,13 +208,18 @@ pub(super) async fn distinguish(answer: Answer) -> Result<Kind, ApiError> {
         };
         let bytes = read.map_err(|error| read_error(&error))?;
         let first = bytes.trim_ascii_start().first().copied();
-        start.push(Ok(bytes));
+        // Copied, because each read keeps the buffer of its connection: some servers send a blank line now and then for as long as
+        // they work.
+        start.extend_from_slice(&bytes);
         if let Some(first) = first {
             is_json = matches!(first, b'{' | b'[');
             break;
         }
+        if start.len() > MAX_BLANK_BYTES {
+            break; // it is what it is declared as, and bounded as that
+        }
     }
-    let body = stream::iter(start).chain(body).boxed();
+    let body = one_read(start.freeze()).chain(body).boxed();
     if !is_json {
         return Ok(Kind::Stream(body));
     }

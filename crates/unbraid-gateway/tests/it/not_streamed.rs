@@ -136,3 +136,23 @@ async fn an_aggregate_keeps_each_value_of_a_header_that_the_upstream_repeats() {
     assert_eq!(values, ["one", "two"]);
     assert_eq!(response.headers()["content-type"], "application/json");
 }
+
+/// What an answer is shows in its first character. An upstream that sends none must not be waited for without a bound.
+#[tokio::test]
+async fn an_answer_that_begins_with_too_much_white_space_is_taken_as_it_is_declared() {
+    let blank = || (0..40).map(|_| Step::Send(" ".repeat(4095) + "\n"));
+    let head = |kind: &str| Step::Head(200, vec![("content-type", kind.to_owned())]);
+    let mut steps = vec![head("text/plain")];
+    steps.extend(blank());
+    steps.push(Step::Hang);
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    let (_, _reader) = gateway.create(1).await;
+    let mut steps = vec![head("application/json")];
+    steps.extend(blank());
+    steps.push(Step::Hang);
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    let response = send(gateway.post(request(1))).await;
+    assert_eq!(response.headers()["content-type"], "application/json");
+}
