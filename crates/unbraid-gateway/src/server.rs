@@ -218,3 +218,6 @@ impl Server {
 /// A socket, with or without TLS.
 type Tls = tokio_rustls::server::TlsStream<GuardedWrites<TcpStream>>;
 type MaybeTls = Option<TlsAcceptor>;
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
@@ -46,7 +46,8 @@ use crate::{
     api_error::ApiError,
     gateway::GatewayService,
     limits::{
-        H2_PIECE_BYTES, H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES, TLS_TIMEOUT,
+        CLOSE_GRACE, H2_PIECE_BYTES, H2_PING, MAX_H2_STREAMS, MAX_HEAD_BYTES, MAX_WRITE_BYTES,
+        TLS_TIMEOUT,
     },
     reader::stalls::{Progress, Stalls},
 };
@@ -116,8 +117,9 @@ impl Connection {
             ..
         } = self;
         let (is_http2, io) = tokio::select! {
+            biased;
             read = preface::is_http2(io) => read.ok()?,
-            _ = drained.wait_for(|drained| *drained) => return None,
+            () = end_of_grace(&mut drained) => return None,
         };
         let shutdown = Shutdown::new(is_http2, Arc::clone(&activity));
         let service = service_fn(move |request: Request<Incoming>| {
@@ -159,6 +161,14 @@ impl Connection {
             with_switch(served).boxed()
         })
     }
+}
+
+/// Waits until a connection that has sent nothing is closed: a while after the drain has begun, in which a request arrives that was
+/// sent before.
+async fn end_of_grace(drained: &mut watch::Receiver<bool>) {
+    // The server is never dropped before its connections.
+    drop(drained.wait_for(|drained| *drained).await);
+    sleep(CLOSE_GRACE).await;
 }
 
 /// Whether a request of HTTP/1.1 has one `Host`, as it must (RFC 9112, section 3.2). The other versions need none.
