@@ -35,6 +35,15 @@ impl Inner {
         Ok(entries.into_iter().next())
     }
 
+    /// The first entry. Its own, unless another program has removed it.
+    async fn first_entry(&self, id: &StreamId) -> Result<Option<Entry>, LogError> {
+        let request = Request::command("XRANGE")
+            .arg(self.keys.stream(id).log)
+            .arg(("-", "+", "COUNT", 1));
+        let entries = Entry::parse_all(self.link.call(&request).await?)?;
+        Ok(entries.into_iter().next())
+    }
+
     async fn entries_after(
         &self,
         id: &StreamId,
@@ -229,7 +238,11 @@ impl Reader {
         let (log, id) = (Arc::clone(&self.log), self.id.clone());
         let next = self.seq.next();
         let found = within_a_second(async move {
-            match log.entry_at(&id, next).await? {
+            if let Some(entry) = log.entry_at(&id, next).await? {
+                return Ok(entry);
+            }
+            // A log whose begin is missing has a gap, which the entry's number shows.
+            match log.first_entry(&id).await? {
                 Some(entry) => Ok(entry),
                 None => Err(log.missing(&id).await),
             }

@@ -170,3 +170,32 @@ async fn a_gap_that_another_program_has_made_is_reported_and_not_skipped() {
     };
     assert_eq!(records.next().await, Some(Err(gap)));
 }
+
+#[tokio::test]
+async fn a_log_whose_begin_another_program_has_removed_has_a_gap_and_is_not_waited_for() {
+    let Some(server) = RedisServer::new() else {
+        return;
+    };
+    let log = connect(&server).await;
+    let (id, mut writer) = open(&log).await;
+    for seq in 1..=5 {
+        writer.append(&record(seq, seq)).await.unwrap();
+    }
+    let trim = |length| server.command(&["XTRIM", &key(&id, "log"), "MAXLEN", length]);
+    assert_eq!(trim("2"), ":4", "the first entry and the records 1 to 3");
+    let first = async |after| log.read(&id, Seq(after)).next().await;
+    let gap = |tail, first| LogError::Gap {
+        tail: Seq(tail),
+        first: Seq(first),
+    };
+    for _ in 0..2 {
+        assert_eq!(first(0).await, Some(Err(gap(0, 4))));
+        assert_eq!(first(2).await, Some(Err(gap(2, 4))));
+        assert_eq!(first(3).await, Some(Ok(record(4, 4))));
+        writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    }
+    // Only the seal is left.
+    assert_eq!(trim("1"), ":2");
+    assert_eq!(first(0).await, Some(Err(gap(0, 5))));
+    assert_eq!(first(5).await, None);
+}
