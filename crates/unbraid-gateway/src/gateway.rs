@@ -320,7 +320,9 @@ impl Gateway {
         } = &*self.inner;
         views.check_log().await?;
         let takes_events = write_check.run(&**store, writes.failures()).await;
-        takes_events.map_err(|error| views.failed(error))
+        takes_events.map_err(|error| views.refused(error))?;
+        views.took_event();
+        Ok(())
     }
 
     pub(crate) fn is_draining(&self) -> bool {

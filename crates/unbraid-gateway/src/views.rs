@@ -17,6 +17,8 @@ use unbraid_log::{
 };
 
 use self::reports::LogReports;
+#[cfg(test)]
+pub(crate) use self::reports::tests::Lines;
 pub(crate) use self::{reports::WriteReports, write_check::WriteCheck};
 use crate::{
     api_error::ApiError,
@@ -205,6 +207,22 @@ impl Views {
                 ApiError::LOG_UNAVAILABLE
             }
         }
+    }
+
+    /// The answer if the log does not take events.
+    pub(crate) fn refused(&self, error: LogError) -> ApiError {
+        match error {
+            LogError::Full | LogError::Unavailable { .. } if self.memory.is_none() => {
+                self.reports.refused(&error);
+                ApiError::LOG_UNAVAILABLE
+            }
+            error => self.failed(error),
+        }
+    }
+
+    /// Notes that the log takes events.
+    pub(crate) fn took_event(&self) {
+        self.reports.took_event();
     }
 
     /// Notes that the log has answered.

@@ -1,6 +1,6 @@
 //! What streams and readers of every kind leave in the gateway's tables: nothing.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -12,8 +12,13 @@ use tokio::{
     time::{advance, pause, sleep},
 };
 use tower_service::Service;
+use unbraid_log::{
+    LogStore,
+    internal::scripted::{Engine, Fault},
+};
 
 use super::{Gateway, GatewayService};
+use crate::{OnLogFailure, api_error::ApiError, views::Lines};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -210,4 +215,33 @@ async fn nothing_is_left_in_any_table_after_everything_has_expired() {
     client.one_of_each_kind(1000).await;
     let views = gateway.inner.views.entries();
     assert!(views < 250, "{views} views");
+}
+
+/// The log answers every question in between.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_takes_no_events_is_reported_once_and_so_is_its_end() {
+    let lines = Lines::default();
+    let _captured = tracing::subscriber::set_default(lines.clone());
+    let log = Engine::new(Duration::from_secs(15)).gateway();
+    let gateway = Gateway::builder("http://127.0.0.1:9/v1")
+        .log(Arc::clone(&log) as Arc<dyn LogStore>)
+        .on_log_failure(OnLogFailure::Fail)
+        .build()
+        .unwrap();
+    for fault in [Fault::Full, Fault::Down] {
+        let before = lines.count();
+        for _ in 0..20 {
+            log.script([None, Some(fault)]);
+            let refused = gateway.check_log().await;
+            assert_eq!(refused, Err(ApiError::LOG_UNAVAILABLE), "{fault:?}");
+            sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(lines.count() - before, 1, "{fault:?}");
+        for _ in 0..2 {
+            assert_eq!(gateway.check_log().await, Ok(()));
+        }
+        assert_eq!(lines.count() - before, 2, "{fault:?}");
+        // A success counts for five seconds, and outages are reported every ten.
+        sleep(Duration::from_secs(10)).await;
+    }
 }

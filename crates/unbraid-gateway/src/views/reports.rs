@@ -23,18 +23,47 @@ pub(crate) struct LogReports(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    outage: Option<Outage>,
-    /// When the last outage was reported, and the last record that cannot be read.
-    reported: Option<Instant>,
-    unreadable: Option<Instant>,
+    /// The log does not answer.
+    silence: Outages,
+    /// It answers, and does not take what requests write.
+    refusal: Outages,
+    /// When the last answer was reported with which no request can be served.
+    unusable: Option<Instant>,
 }
 
-/// The log does not answer.
+/// The outages of one kind.
+#[derive(Debug, Default)]
+struct Outages {
+    current: Option<Outage>,
+    /// When the last one was reported.
+    reported: Option<Instant>,
+}
+
 #[derive(Debug)]
 struct Outage {
     since: Instant,
     requests: u64,
     is_reported: bool,
+}
+
+impl Outages {
+    /// Notes a request that failed. Returns whether that is to be reported.
+    fn failed(&mut self) -> bool {
+        let outage = self.current.get_or_insert_with(|| Outage {
+            since: Instant::now(),
+            requests: 0,
+            is_reported: false,
+        });
+        outage.requests += 1;
+        let reports = !outage.is_reported && is_due(&mut self.reported);
+        outage.is_reported |= reports;
+        reports
+    }
+
+    /// Notes the end. Returns the outage if that is to be reported.
+    fn end(&mut self) -> Option<Outage> {
+        self.current.take().filter(|outage| outage.is_reported)
+    }
 }
 
 /// Whether a warning is due, and notes it.
@@ -54,47 +83,56 @@ impl LogReports {
 
     /// Notes a request that the log could not serve.
     pub(super) fn failed(&self, error: &LogError) {
-        let mut state = self.state();
-        let State {
-            outage,
-            reported,
-            unreadable,
-        } = &mut *state;
-        if !error.is_temporary() {
-            let is_due = is_due(unreadable);
-            drop(state);
-            if is_due {
-                tracing::warn!(%error, "a stream cannot be read");
+        if error.is_temporary() {
+            let reports = self.state().silence.failed();
+            if reports {
+                tracing::warn!(%error, "the log failed: requests that need it get 503");
             }
             return;
         }
-        let outage = outage.get_or_insert_with(|| Outage {
-            since: Instant::now(),
-            requests: 0,
-            is_reported: false,
-        });
-        outage.requests += 1;
-        let reports = !outage.is_reported && is_due(reported);
-        outage.is_reported |= reports;
-        drop(state);
-        if reports {
-            tracing::warn!(%error, "the log failed: requests that need it get 503");
+        let reports = is_due(&mut self.state().unusable);
+        if reports && *error == LogError::Full {
+            tracing::warn!(%error, "a request that needs the log gets 503");
+        } else if reports {
+            tracing::warn!(%error, "a stream cannot be read");
         }
     }
 
     /// Notes an answer of the log.
     pub(super) fn answered(&self) {
-        let outage = self.state().outage.take();
-        if let Some(outage) = outage.filter(|outage| outage.is_reported) {
-            let seconds = outage.since.elapsed().as_secs_f32();
-            let requests = outage.requests;
+        let outage = self.state().silence.end();
+        if let Some(Outage {
+            since, requests, ..
+        }) = outage
+        {
+            let seconds = since.elapsed().as_secs_f32();
             tracing::info!(seconds, requests, "the log answers again");
+        }
+    }
+
+    /// Notes that the log does not take events. Its answers do not end that.
+    pub(super) fn refused(&self, error: &LogError) {
+        let reports = self.state().refusal.failed();
+        if reports {
+            tracing::warn!(%error, "the log does not take events: requests that need it get 503");
+        }
+    }
+
+    /// Notes that the log has taken an event.
+    pub(super) fn took_event(&self) {
+        let outage = self.state().refusal.end();
+        if let Some(Outage {
+            since, requests, ..
+        }) = outage
+        {
+            let seconds = since.elapsed().as_secs_f32();
+            tracing::info!(seconds, requests, "the log takes events again");
         }
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -110,10 +148,10 @@ pub(super) mod tests {
 
     /// Counts the lines of this thread.
     #[derive(Default, Clone)]
-    pub(in crate::views) struct Lines(Arc<[AtomicUsize; 2]>);
+    pub(crate) struct Lines(Arc<[AtomicUsize; 2]>);
 
     impl Lines {
-        pub(in crate::views) fn count(&self) -> usize {
+        pub(crate) fn count(&self) -> usize {
             self.0[0].load(Ordering::Relaxed)
         }
 
@@ -179,5 +217,24 @@ pub(super) mod tests {
         advance(PAUSE).await;
         reports.failed(&LogError::unavailable("down"));
         assert_eq!(lines.count(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_do_not_end_the_outage_of_a_log_that_takes_no_events() {
+        let lines = Lines::default();
+        let _captured = tracing::subscriber::set_default(lines.clone());
+        let reports = LogReports::default();
+        for error in [LogError::Full, LogError::unavailable("read-only")] {
+            let before = lines.count();
+            for _ in 0..100 {
+                reports.answered();
+                reports.refused(&error);
+                advance(PAUSE).await;
+            }
+            assert_eq!(lines.count() - before, 1, "its begin");
+            reports.took_event();
+            reports.took_event();
+            assert_eq!(lines.count() - before, 2, "its end");
+        }
     }
 }

@@ -45,7 +45,7 @@ fn views_of(store: Arc<dyn LogStore>) -> Views {
 
 #[tokio::test]
 async fn a_hundred_readers_of_a_log_that_is_down_are_one_line() {
-    let lines = reports::tests::Lines::default();
+    let lines = Lines::default();
     let _captured = tracing::subscriber::set_default(lines.clone());
     let log = Engine::new(Duration::from_secs(15)).gateway();
     let views = views_of(Arc::clone(&log) as Arc<dyn LogStore>);

@@ -56,7 +56,7 @@ impl Opening {
         let log = open_log(gateway, &self.id, meta).await;
         let log = log.map_err(|error| {
             inner.writes.note_failure();
-            inner.views.failed(error)
+            inner.views.refused(error)
         })?;
         let (registration, commands) =
             self.permit
