@@ -2,7 +2,7 @@
 
 use std::{sync::Weak, time::Duration};
 
-use futures::StreamExt;
+use futures::{StreamExt, future::try_join};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use unbraid_log::{Command, LogError, LogStatus, StreamId, internal::CommandSender};
@@ -10,7 +10,7 @@ use unbraid_log::{Command, LogError, LogStatus, StreamId, internal::CommandSende
 use crate::{
     api::{Store, Stored},
     entry::{decode_value, value_draft},
-    inner::Inner,
+    inner::{Inner, within},
     names::is_token,
 };
 
@@ -42,13 +42,17 @@ impl Inner {
         id: &StreamId,
         command: Command,
     ) -> Result<(), LogError> {
-        match self.status(id).await? {
+        // Each of the two steps has the time of a call: together they would fail while the server is slow, and the reports of readers
+        // would be missing for all that time.
+        let (origin, tail) = within(try_join(self.origin(id), self.tail(id))).await?;
+        let gateway = origin.as_ref().map(|origin| origin.gateway.clone());
+        match within(self.status_of(origin, tail)).await? {
             LogStatus::Unknown => return Err(LogError::Unknown),
             LogStatus::Running { .. } => {}
             _ => return Ok(()),
         }
-        let origin = self.origin(id).await?.ok_or(LogError::Unknown)?;
-        if !is_token(&origin.gateway) {
+        let gateway = gateway.ok_or(LogError::Unknown)?;
+        if !is_token(&gateway) {
             return Err(LogError::InvalidRecord {
                 what: "the name of a gateway",
                 offset: 0,
@@ -68,9 +72,9 @@ impl Inner {
             id: id.clone(),
             choice,
         };
-        let subject = self.names.commands(&origin.gateway);
+        let subject = self.names.commands(&gateway);
         let draft = value_draft(subject, name, &addressed);
-        self.api.publish_anew(Store::Log, draft).await?;
+        within(async { Ok(self.api.publish_anew(Store::Log, draft).await?) }).await?;
         Ok(())
     }
 

@@ -97,7 +97,7 @@
 //!
 //! # Failures
 //!
-//! No call waits longer than about a second: then it fails with [`LogError::Unavailable`](unbraid_log::LogError), and can be
+//! No call waits longer than about a second, and a command than three: then it fails with [`LogError::Unavailable`](unbraid_log::LogError), and can be
 //! repeated. A lost connection is always made again, at most a second after the server is back. A reader survives that; if
 //! the server is away for more than two seconds, the reader ends with `Unavailable`, and is opened again at its cursor.
 //!

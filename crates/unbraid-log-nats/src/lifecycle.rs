@@ -25,17 +25,18 @@ const MAX_ROUNDS: usize = 16;
 impl Inner {
     pub(crate) async fn status(&self, id: &StreamId) -> Result<LogStatus, LogError> {
         let (origin, tail) = try_join(self.origin(id), self.tail(id)).await?;
-        let Some(origin) = origin else {
-            return Ok(LogStatus::Unknown);
-        };
         self.status_of(origin, tail).await
     }
 
-    async fn status_of(
+    /// The status of a stream of which this is stored.
+    pub(crate) async fn status_of(
         &self,
-        origin: Origin,
+        origin: Option<Origin>,
         tail: Option<(Entry, SystemTime)>,
     ) -> Result<LogStatus, LogError> {
+        let Some(origin) = origin else {
+            return Ok(LogStatus::Unknown);
+        };
         let meta = Arc::new(origin.meta);
         if origin.is_expired {
             let forgotten = origin.time + DAY <= self.server_time().await?;

@@ -209,7 +209,7 @@ impl LogStore for NatsLog {
         id: &'a StreamId,
         command: Command,
     ) -> BoxFuture<'a, Result<(), LogError>> {
-        within(self.inner.send_command(id, command)).boxed()
+        self.inner.send_command(id, command).boxed()
     }
 
     fn commands(&self) -> BoxStream<'static, (StreamId, Command)> {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use tokio::time::{Instant, sleep, timeout};
-use unbraid_log::{Appended, End, Follower, LogStatus, LogStore, Seq, StreamEnd};
+use unbraid_log::{Appended, Command, End, Follower, LogStatus, LogStore, Seq, StreamEnd};
 use unbraid_log_nats::NatsLog;
 use unbraid_testkit::servers::Proxy;
 
@@ -218,5 +218,26 @@ async fn connections_that_are_cut_do_not_make_a_stream_that_nobody_writes_wait()
         }
         // Less than the interval of the cuts that a gateway has to bear.
         assert!(cut.elapsed() < Duration::from_millis(2_500));
+    }
+}
+
+/// A gateway reports its readers by commands. One that is late keeps the generation, and one that fails does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_stored_although_each_answer_takes_more_than_half_a_second() {
+    let Some(server) = server().await else {
+        return;
+    };
+    let far = proxy(server.port()).await;
+    let log = connect(&server).await;
+    let other = NatsLog::connect(&url(&far), options()).await.unwrap();
+    let mut commands = log.commands();
+    let id = new_id();
+    let _writer = log.open(&id, &meta()).await.unwrap();
+    assert!(other.status(&id).await.is_ok());
+    far.delay(Duration::from_millis(550));
+    for command in [Command::Read, Command::Cancel(None), Command::Read] {
+        assert_eq!(other.send_command(&id, command).await, Ok(()));
+        let received = timeout(Duration::from_secs(10), commands.next()).await;
+        assert_eq!(received.unwrap(), Some((id.clone(), command)));
     }
 }
