@@ -190,6 +190,14 @@ impl Api {
         }
     }
 
+    /// Sends a message that the server refuses to store, because it is for another stream. One that the user may not send is not
+    /// answered.
+    pub(crate) async fn publish_nowhere(&self, subject: String) {
+        let draft = Draft::new(subject, "").header("Nats-Expected-Stream", "-");
+        let request = Request::new().headers(draft.headers).timeout(Some(ANSWER));
+        let _refused = self.client().send_request(draft.subject, request).await;
+    }
+
     /// Stores a message, and creates the stream first if it is lost.
     pub(crate) async fn publish_anew(&self, store: Store, draft: Draft) -> Result<Ack, Failure> {
         match self.publish(store, draft.clone()).await {

@@ -1,6 +1,7 @@
 //! The connection to NATS: how it is made, checked, and watched.
 
 use std::{
+    future::pending,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -13,7 +14,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{NatsError, NatsOptions, api::Failure, contact::Contact, publishers::Publishers, tls};
+use crate::{
+    NatsError, NatsOptions, api::Failure, contact::Contact, permissions::Refusal,
+    publishers::Publishers, tls,
+};
 
 /// A subscription holds at most this many messages: a reader that is slower finds the others in the stream.
 pub(crate) const SUBSCRIPTION_CAPACITY: usize = 256;
@@ -46,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) publishers: Arc<Publishers>,
     link: watch::Receiver<Link>,
     contact: Arc<Mutex<Contact>>,
+    /// The last thing for which the user lacks a permission.
+    refusal: watch::Receiver<Option<Refusal>>,
 }
 
 impl Connection {
@@ -62,6 +68,7 @@ impl Connection {
         });
         let contact = Arc::new(Mutex::new(Contact::new(options.lease)));
         let noted = Arc::clone(&contact);
+        let (refusals, refusal) = watch::channel(None);
         let mut connect = ConnectOptions::new()
             .name(format!("unbraid {gateway}"))
             .connection_timeout(Duration::from_secs(2))
@@ -85,6 +92,9 @@ impl Connection {
         let publishers = Publishers::new(connect.clone(), addresses.clone());
         let connect = connect.event_callback(move |event| {
             note(&sender, &noted, &event);
+            if let Some(refusal) = Refusal::of(&event) {
+                refusals.send_replace(Some(refusal));
+            }
             std::future::ready(())
         });
         let client = connect.connect(addresses).await?;
@@ -94,6 +104,7 @@ impl Connection {
             publishers: Arc::new(publishers),
             link,
             contact,
+            refusal,
         };
         connection.contact().see(connection.server());
         Ok(connection)
@@ -102,6 +113,21 @@ impl Connection {
     /// The state, and its changes.
     pub(crate) fn link(&self) -> watch::Receiver<Link> {
         self.link.clone()
+    }
+
+    /// What the server has refused last for want of a permission.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal.borrow().clone()
+    }
+
+    /// Waits until the server refuses something for want of a permission.
+    pub(crate) async fn refused(&self) -> Refusal {
+        let mut refusal = self.refusal.clone();
+        let found = refusal.wait_for(Option::is_some).await;
+        match found.ok().and_then(|found| found.clone()) {
+            Some(refusal) => refusal,
+            None => pending().await,
+        }
     }
 
     /// Which process the server is. One that was started again has another number.

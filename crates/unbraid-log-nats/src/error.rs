@@ -57,11 +57,18 @@ pub enum NatsError {
         /// What the server reports.
         reason: String,
     },
-    /// The server has accepted the connection, and does not answer a request to JetStream. It is slow, or the user may not send
-    /// requests: a server does not say so in its answer.
-    #[error(
-        "the NATS server did not answer a request to JetStream in time: it is slow, or the user may not publish to $JS.API.> or subscribe to _INBOX.>"
-    )]
+    /// The user may not publish or subscribe to a subject that the log needs.
+    #[error("the NATS user may not {action} to {subject}: it needs {needed}")]
+    NotPermitted {
+        /// `publish` or `subscribe`.
+        action: &'static str,
+        /// The subject that the server has refused.
+        subject: String,
+        /// The permissions that a user needs.
+        needed: String,
+    },
+    /// The server has accepted the connection, and does not answer a request to JetStream.
+    #[error("the NATS server did not answer a request to JetStream in time")]
     Silent,
     /// The server's `max_payload` is too small for a record.
     #[error("the NATS server accepts messages of {bytes} bytes, and a record needs {needed}")]

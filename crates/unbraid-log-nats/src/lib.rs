@@ -120,6 +120,7 @@ mod lifecycle;
 mod locate;
 mod names;
 mod options;
+mod permissions;
 mod presence;
 mod probe;
 mod publishers;

@@ -101,6 +101,17 @@ impl Names {
         self.subject("live", &format!("={gateway}"))
     }
 
+    /// A subject of each kind under which something is stored, with this token, which is that of nothing else.
+    pub(crate) fn stored(&self, token: &str) -> [String; 5] {
+        ["log", "meta", "lease", "claim", "ended"].map(|kind| self.subject(kind, token))
+    }
+
+    /// The permissions that a user needs.
+    pub(crate) fn permissions(&self) -> String {
+        let own = format!("{}.>", self.prefix);
+        format!("publish {own} and $JS.API.>, subscribe {own} and _INBOX.>")
+    }
+
     /// A message that is written to learn the time of the server, and whether it stores values.
     pub(crate) fn clock(&self) -> String {
         self.subject("lease", "=clock")

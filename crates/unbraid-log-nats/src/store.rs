@@ -15,7 +15,7 @@ use crate::{
     connection::Connection,
     inner::{Inner, within},
     names::{Names, is_token},
-    probe, reader, streams, sweep,
+    permissions, probe, reader, streams, sweep,
 };
 
 /// A log in NATS JetStream, which any number of gateways on any number of machines share. `Clone` gives another handle.
@@ -72,9 +72,14 @@ impl NatsLog {
         let connection = Connection::open(url, &options, &gateway).await?;
         let configs = streams::configs(&names, &options);
         let api = Api::new(connection, options.domain.as_deref(), configs);
-        api.check_jetstream().await?;
-        let mut warnings = api.ensure_stream(Store::Log).await?;
-        warnings.extend(api.ensure_stream(Store::Values).await?);
+        let warnings = tokio::select! {
+            biased;
+            refusal = api.connection.refused() => return Err(refusal.into_error(&names)),
+            warnings = prepare(&api, &names) => warnings?,
+        };
+        if let Some(refusal) = api.connection.refusal() {
+            return Err(refusal.into_error(&names));
+        }
         let queue = CommandQueue::new(commands::CAPACITY);
         let sender = queue.sender();
         let inner = Arc::new(Inner::new(api, names, options, gateway, queue));
@@ -101,6 +106,15 @@ impl NatsLog {
     pub fn gateway(&self) -> &str {
         &self.inner.gateway
     }
+}
+
+/// Creates the streams of the log, and tries what the log does with them.
+async fn prepare(api: &Api, names: &Names) -> Result<Vec<String>, NatsError> {
+    api.check_jetstream().await?;
+    let mut warnings = api.ensure_stream(Store::Log).await?;
+    warnings.extend(api.ensure_stream(Store::Values).await?);
+    permissions::try_all(api, names).await;
+    Ok(warnings)
 }
 
 fn gateway_name(options: &NatsOptions) -> Result<String, NatsError> {

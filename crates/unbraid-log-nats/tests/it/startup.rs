@@ -6,6 +6,7 @@ use async_nats::jetstream;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    time::Instant,
 };
 use unbraid_log_nats::{NatsError, NatsLog, NatsOptions};
 use unbraid_testkit::servers::nats::{NatsConfig, NatsServer};
@@ -127,7 +128,6 @@ async fn a_server_that_accepts_only_small_messages_is_refused() {
     );
 }
 
-/// So does one whose user may not send requests: it drops them.
 #[tokio::test]
 async fn a_server_that_answers_no_request_is_refused() {
     let url = pretend(
@@ -208,4 +208,60 @@ async fn a_longer_ttl_extends_the_streams_and_a_shorter_one_does_not() {
         let stream = context.get_stream("UNBRAID").await.unwrap();
         assert_eq!(stream.cached_info().config.max_age, hours(expected));
     }
+}
+
+/// The server drops what a user may not send, so no answer says so.
+#[tokio::test]
+async fn a_user_without_a_permission_is_refused_and_learns_which() {
+    const ALL: [&str; 4] = ["unbraid.>", "$JS.API.>", "unbraid.>", "_INBOX.>"];
+    let refused = async |action: &'static str, allowed: &[&str], expected: &str| {
+        let allow = |allowed: &[&str]| format!("{{ allow: {allowed:?} }}");
+        let [publish, subscribe] = match action {
+            "publish" => [allowed, &ALL[2..]].map(allow),
+            _ => [&ALL[..2], allowed].map(allow),
+        };
+        let config = NatsConfig {
+            user: Some(("unbraid".to_owned(), "secret".to_owned())),
+            permissions: Some(format!("{{ publish: {publish}, subscribe: {subscribe} }}")),
+            ..NatsConfig::default()
+        };
+        let server = NatsServer::start(config).await?;
+        let url = format!("nats://unbraid:secret@127.0.0.1:{}", server.port());
+        let started = Instant::now();
+        let error = NatsLog::connect(&url, options()).await.err();
+        assert!(started.elapsed() < Duration::from_secs(5));
+        let Some(NatsError::NotPermitted {
+            action: refused,
+            subject,
+            needed,
+        }) = &error
+        else {
+            assert!(error.is_none() && expected.is_empty(), "{error:?}");
+            return None;
+        };
+        assert_eq!(*refused, action);
+        assert!(
+            !expected.is_empty() && subject.starts_with(expected),
+            "{subject}"
+        );
+        assert_eq!(
+            needed,
+            "publish unbraid.> and $JS.API.>, subscribe unbraid.> and _INBOX.>"
+        );
+        let message = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(!message.contains("secret"), "{message}");
+        Some(())
+    };
+    refused("publish", &ALL[..2], "").await;
+    refused("publish", &["$JS.API.>"], "unbraid.").await;
+    refused("publish", &["unbraid.log.>", "$JS.API.>"], "unbraid.").await;
+    refused("publish", &["unbraid.>"], "$JS.API.").await;
+    refused(
+        "publish",
+        &["unbraid.>", "$JS.API.INFO", "$JS.API.STREAM.>"],
+        "$JS.API.DIRECT.",
+    )
+    .await;
+    refused("subscribe", &["_INBOX.>"], "unbraid.live.").await;
+    refused("subscribe", &["unbraid.>"], "_INBOX.").await;
 }

@@ -33,6 +33,8 @@ pub struct NatsConfig {
     pub max_stored: Option<u64>,
     /// A user and a password that it requires.
     pub user: Option<(String, String)>,
+    /// What this user may do, as in the server's configuration file; everything without it.
+    pub permissions: Option<String>,
     /// The files of a certificate and its key, with which it requires TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Its place in a cluster.
@@ -45,6 +47,7 @@ impl Default for NatsConfig {
             jetstream: true,
             max_stored: None,
             user: None,
+            permissions: None,
             tls: None,
             member: None,
         }
@@ -160,14 +163,13 @@ impl NatsServer {
         let mut command = Command::new(&self.program);
         command.args(["-a", "127.0.0.1", "-p", port, "--ports_file_dir"]);
         command.arg(self.folder.path());
-        match self.config.max_stored {
-            Some(bytes) => drop(command.arg("-c").arg(self.write_limit(bytes))),
-            None if self.config.jetstream => {
-                command.args(["-js", "-sd"]).arg(self.store());
-            }
-            None => {}
+        if let Some(text) = self.configuration() {
+            command.arg("-c").arg(self.write_configuration(&text));
         }
-        if let Some((user, password)) = &self.config.user {
+        if self.config.jetstream && self.config.max_stored.is_none() {
+            command.args(["-js", "-sd"]).arg(self.store());
+        }
+        if let (Some((user, password)), None) = (&self.config.user, &self.config.permissions) {
             command.args(["--user", user, "--pass", password]);
         }
         if let Some((certificate, key)) = &self.config.tls {
@@ -183,10 +185,30 @@ impl NatsServer {
         id
     }
 
-    /// The file for what has no argument.
-    fn write_limit(&self, bytes: u64) -> PathBuf {
-        let (file, store) = (self.folder.path().join("limit.conf"), self.store());
-        let text = format!("jetstream {{ store_dir: {store:?}, max_file_store: {bytes} }}\n");
+    /// What has no argument.
+    fn configuration(&self) -> Option<String> {
+        let NatsConfig {
+            max_stored,
+            user,
+            permissions,
+            ..
+        } = &self.config;
+        let store = self.store();
+        let limit = max_stored.map(|bytes| {
+            format!("jetstream {{ store_dir: {store:?}, max_file_store: {bytes} }}\n")
+        });
+        let restricted = user.as_ref().zip(permissions.as_ref());
+        let restricted = restricted.map(|((user, password), permissions)| {
+            let user =
+                format!("user: {user:?}, password: {password:?}, permissions: {permissions}");
+            format!("authorization {{ users: [{{ {user} }}] }}\n")
+        });
+        let text: String = limit.into_iter().chain(restricted).collect();
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    fn write_configuration(&self, text: &str) -> PathBuf {
+        let file = self.folder.path().join("nats.conf");
         fs::write(&file, text).expect("the folder can be written to");
         file
     }
