@@ -299,7 +299,7 @@ impl StreamView {
     pub(crate) fn status(&self, max_expected: u32) -> StreamStatus {
         let track = self.track();
         let mut indices: Vec<ChoiceIndex> = track.choices.keys().copied().collect();
-        let expected = self.meta.n.unwrap_or(0).min(max_expected);
+        let expected = self.meta.n.unwrap_or(1).min(max_expected);
         indices.extend((0..expected).map(ChoiceIndex));
         indices.sort_unstable();
         indices.dedup();

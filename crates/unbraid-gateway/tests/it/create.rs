@@ -297,6 +297,29 @@ async fn respond_async_answers_at_once_and_reports_a_refusal_in_the_status() {
     );
 }
 
+/// A request without `n` is one for a single choice: of its view the same is known from the start.
+#[tokio::test]
+async fn the_status_lists_the_choice_of_a_request_without_n_before_it_has_appeared() {
+    let upstream = Upstream::steps(vec![Step::Hang]).await;
+    let gateway = start(&upstream).await;
+    for body in [
+        r#"{"model":"m","stream":true,"n":1,"messages":[]}"#,
+        r#"{"model":"m","stream":true,"messages":[]}"#,
+        r#"{"model":"m","stream":true,"n":null,"messages":[]}"#,
+    ] {
+        let post = gateway.post(body).header("prefer", "respond-async");
+        let status: Value = send(post).await.value().await;
+        let url = format!("{}/choices/0", status["url"].as_str().unwrap());
+        let choice = json!({"index": 0, "state": "running", "end": null, "finish_reason": null,
+            "seq": 0, "url": url});
+        assert_eq!(status["choices"], json!([choice]), "{body}");
+        assert_eq!(
+            gateway.view(&url).await.header("content-type").unwrap(),
+            "text/event-stream; charset=utf-8"
+        );
+    }
+}
+
 #[tokio::test]
 async fn text_completions_are_streams_too() {
     let event = r#"{"object":"text_completion","choices":[{"index":0,"text":"Hi","finish_reason":"stop"}]}"#;
