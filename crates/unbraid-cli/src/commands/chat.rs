@@ -63,7 +63,7 @@ pub(super) struct ChatArgs {
         value_enum,
         num_args = 0..=1,
         require_equals = true,
-        default_value = "never",
+        default_value = "native",
         default_missing_value = "always"
     )]
     fan_out: FanOut,
@@ -88,7 +88,9 @@ pub(super) struct ChatArgs {
 /// When to send one request for each choice.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FanOut {
-    Never,
+    // The gateway has the same names.
+    #[value(alias = "never")]
+    Native,
     Always,
     Auto,
 }
@@ -96,7 +98,7 @@ enum FanOut {
 impl From<FanOut> for ChoiceStrategy {
     fn from(fan_out: FanOut) -> Self {
         match fan_out {
-            FanOut::Never => Self::Native,
+            FanOut::Native => Self::Native,
             FanOut::Always => Self::FanOut,
             FanOut::Auto => Self::Auto,
         }
@@ -196,7 +198,7 @@ impl ChatArgs {
         if self.record.is_some() {
             return refused("--record writes one body, and each --to has its own");
         }
-        if !matches!(self.fan_out, FanOut::Never) {
+        if !matches!(self.fan_out, FanOut::Native) {
             return refused("--fan-out is for one provider: with several --to it is not needed");
         }
         Ok(())
@@ -206,7 +208,7 @@ impl ChatArgs {
     /// single body to record.
     fn fan_out(&self, provider: Provider, requested: u32) -> Result<FanOut, Failure> {
         match self.fan_out {
-            FanOut::Never if requested > 1 && !provider.has_n() => match self.record {
+            FanOut::Native if requested > 1 && !provider.has_n() => match self.record {
                 None => Ok(FanOut::Always),
                 Some(_) => Err(Failure::Usage(format!(
                     "--record writes one body, and {provider} needs a request for each of the {requested} answers"
@@ -219,7 +221,7 @@ impl ChatArgs {
     /// Refuses a request for 0 answers where `n` is not sent, so that no server refuses it.
     fn check_no_choices(&self, provider: Provider, body: &Value) -> Result<(), Failure> {
         let is_sent =
-            self.to.len() < 2 && provider.has_n() && matches!(self.fan_out, FanOut::Never);
+            self.to.len() < 2 && provider.has_n() && matches!(self.fan_out, FanOut::Native);
         if is_sent || question::requested_choices(body) > 0 {
             return Ok(());
         }

@@ -173,7 +173,7 @@ impl Turn<'_> {
             }
             FanOut::Always => Answer::send(self.client, request).await,
             // A single request gives access to its bytes, for the recording and for hints in error messages.
-            FanOut::Auto | FanOut::Never => {
+            FanOut::Auto | FanOut::Native => {
                 Answer::send_recorded(self.client, request, config, record).await
             }
         }

@@ -309,9 +309,29 @@ fn items(list: &[String]) -> impl Iterator<Item = &str> {
 }
 
 fn fan_out(text: &str) -> Result<FanOut, String> {
+    // `chat` accepts this name as well.
+    let text = if text == "never" { "native" } else { text };
     text.parse().map_err(|_| "native, auto or always".into())
 }
 
 fn on_log_failure(text: &str) -> Result<OnLogFailure, String> {
     text.parse().map_err(|_| "degrade or fail".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_a_fan_out_are_those_of_chat() {
+        for (name, expected) in [
+            ("native", Ok(FanOut::Native)),
+            ("never", Ok(FanOut::Native)),
+            ("auto", Ok(FanOut::Auto)),
+            ("always", Ok(FanOut::Always)),
+            ("Never", Err("native, auto or always".to_owned())),
+        ] {
+            assert_eq!(fan_out(name), expected, "{name}");
+        }
+    }
 }

@@ -42,8 +42,11 @@ fn fan_out_sends_a_request_without_n_for_each_choice() {
             .count(),
         3
     );
-    let never = server.chat(&["-n", "3", "--fan-out=never", "-m", "m", "Well?"]);
-    assert_eq!((never.code, server.requests().len()), (3, 7));
+    for (count, name) in [(7, "native"), (8, "never")] {
+        let fan_out = format!("--fan-out={name}");
+        let run = server.chat(&["-n", "3", &fan_out, "-m", "m", "Well?"]);
+        assert_eq!((run.code, server.requests().len()), (3, count), "{name}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_server_that_does_not_answer_times_out() {
         ("--idle-timeout", "idle timeout after 300ms"),
         ("--first-byte-timeout", "first-byte timeout after 300ms"),
     ] {
-        for fan_out in ["never", "always", "auto"] {
+        for fan_out in ["native", "always", "auto"] {
             let fan_out = format!("--fan-out={fan_out}");
             let args = [
                 "--base-url",
@@ -63,7 +63,7 @@ fn a_server_that_does_not_answer_times_out() {
 fn a_body_without_a_first_byte_times_out() {
     let server = replying(|| stream("").keep_open());
     for timeout in ["--idle-timeout", "--first-byte-timeout"] {
-        for fan_out in ["--fan-out=never", "--fan-out=always", "--fan-out=auto"] {
+        for fan_out in ["--fan-out=native", "--fan-out=always", "--fan-out=auto"] {
             let args = [timeout, "0.3", fan_out, "-n", "2", "-m", "m", "Well?"];
             let run = server.chat(&args);
             assert_eq!(run.code, 1, "{args:?}: {}", run.stderr);
