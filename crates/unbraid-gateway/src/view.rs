@@ -12,7 +12,7 @@ mod shared;
 mod terminal;
 mod track;
 
-pub(crate) use chunk::{SyntheticChunks, set_index, without_choices, without_error};
+pub(crate) use chunk::{SyntheticChunks, before_failure, set_index, without_choices};
 pub(crate) use reader::ViewReader;
 pub(crate) use request::{Format, Part, RequestHeaders, Start, Target, ViewError, ViewRequest};
 pub(crate) use shared::{Opened, StreamView};

@@ -43,8 +43,8 @@ impl ChunkText for TextChunks {
         rewrite::merged_chunk(payload, choice, first)
     }
 
-    fn without_error(payload: &[u8]) -> Option<Vec<u8>> {
-        view::without_error(payload)
+    fn before_failure(payload: &[u8]) -> Option<Vec<u8>> {
+        view::before_failure(payload)
     }
 
     fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>> {

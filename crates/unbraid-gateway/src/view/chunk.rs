@@ -13,6 +13,7 @@ mod synthetic;
 pub(super) use calls::CallNumbers;
 pub(super) use cut::{Cuts, Rewritten, Selection};
 use edit::Edits;
+use serde_json::Value;
 pub(crate) use synthetic::SyntheticChunks;
 pub(super) use synthetic::{empty_entry, kind_of, object_of};
 use unbraid_core::ChoiceIndex;
@@ -72,13 +73,51 @@ pub(crate) fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option
 }
 
 /// The chunk without the error that it has beside its choices. `None` if it has no choices, or no error.
-pub(crate) fn without_error(payload: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn without_error(payload: &[u8]) -> Option<Vec<u8>> {
     let fields: Fields = serde_json::from_slice(payload).ok()?;
     fields.get("error")?;
     let chunk = fields.encode(&[], &["error"]).into_bytes();
     let scan = scan::scan(&chunk, false)?;
     let has_entry = scan.lists.iter().any(|list| !list.entries.is_empty());
     has_entry.then_some(chunk)
+}
+
+/// What a chunk brings beside an error that ends its only choice: without the error, and without a finish reason, because the last
+/// chunk of that choice follows. `None` if that is nothing.
+pub(crate) fn before_failure(payload: &[u8]) -> Option<Vec<u8>> {
+    let chunk = without_error(payload)?;
+    let fields: Fields = serde_json::from_slice(&chunk).ok()?;
+    let entries = fields.get("choices").unwrap_or_default();
+    let Ok(entries) = serde_json::from_str::<Vec<Fields>>(entries) else {
+        return Some(chunk);
+    };
+    let mut open = Vec::new();
+    let mut brings_something = false;
+    for entry in &entries {
+        let has_reason = entry.get("finish_reason").is_some();
+        let none: &[_] = &[("finish_reason", "null".into())];
+        let entry = entry.encode(if has_reason { none } else { &[] }, &[]);
+        let value: Value = serde_json::from_str(&entry).unwrap_or_default();
+        let mut rest = value.as_object().into_iter().flatten();
+        brings_something |= rest.any(|(name, value)| name != "index" && !is_empty(value));
+        open.push(entry);
+    }
+    let entries = format!("[{}]", open.join(","));
+    brings_something.then(|| {
+        let changed = fields.encode(&[("choices", entries.into())], &[]);
+        changed.into_bytes()
+    })
+}
+
+/// Whether a value has no text, number or flag.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.iter().all(is_empty),
+        Value::Object(fields) => fields.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl ChunkText for ParsedChunks {
         Some(chunk.to_string())
     }
 
-    fn without_error(payload: &[u8]) -> Option<Vec<u8>> {
+    fn before_failure(payload: &[u8]) -> Option<Vec<u8>> {
         let mut chunk: Value = serde_json::from_slice(payload).ok()?;
         chunk.as_object_mut()?.remove("error")?;
         let has_entry = !chunk.get("choices")?.as_array()?.is_empty();

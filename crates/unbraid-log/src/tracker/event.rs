@@ -142,7 +142,7 @@ pub(super) fn write<C: ChunkText>(entry: Entry<'_>, written: Written<'_>, log: &
             }
             // What the event has of the choice comes before its error (X4).
             let has_choice = !written.routed.touched().is_empty();
-            let Some(chunk) = C::without_error(payload).filter(|_| has_choice) else {
+            let Some(chunk) = C::before_failure(payload).filter(|_| has_choice) else {
                 return;
             };
             (name, Cow::Owned(chunk))

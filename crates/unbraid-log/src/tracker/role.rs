@@ -75,8 +75,8 @@ pub trait ChunkText {
     /// A chunk of a body with one choice, as that of another choice. `None` drops it.
     fn merged(payload: &[u8], choice: ChoiceIndex, first: &Metadata) -> Option<String>;
 
-    /// The chunk without the error that it has beside its choices. `None` if it has no choices.
-    fn without_error(payload: &[u8]) -> Option<Vec<u8>>;
+    /// What a chunk of a body with one choice brings beside the error that ends it. `None` if that is nothing.
+    fn before_failure(payload: &[u8]) -> Option<Vec<u8>>;
 
     /// A chunk without the entries of these choices. `None` drops it.
     fn without_choices(payload: &[u8], dropped: &[ChoiceIndex]) -> Option<Vec<u8>>;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use unbraid_core::{ChoiceIndex, CompletionKind, Config, Demux, Metadata};
 use unbraid_log::End;
 
-use super::{SyntheticChunks, set_index, without_choices};
+use super::{SyntheticChunks, before_failure, set_index, without_choices};
 
 #[track_caller]
 fn check(given: Option<Vec<u8>>, expected: Option<&str>) {
@@ -53,6 +53,31 @@ fn entries_of_cancelled_choices_are_removed() {
         without_choices(br#"{"choices":{"index":1,"text":"b"}}"#, &dropped),
         None,
     );
+}
+
+#[test]
+fn the_chunk_before_the_failure_of_a_choice_has_no_finish_reason_and_is_not_empty() {
+    for (payload, expected) in [
+        (
+            r#"{"id":"c","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"error"}],"error":{}}"#,
+            Some(
+                r#"{"id":"c","choices":[{"index":0,"delta":{"content":"b"},"finish_reason":null}]}"#,
+            ),
+        ),
+        (
+            r#"{"choices":[{"index":0,"text":"b"}],"error":{},"x":1.0}"#,
+            Some(r#"{"choices":[{"index":0,"text":"b"}],"x":1.0}"#),
+        ),
+        (
+            r#"{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}],"error":{}}"#,
+            None,
+        ),
+        (r#"{"choices":[{"index":0,"delta":{}}],"error":{}}"#, None),
+        (r#"{"choices":[],"error":{}}"#, None),
+        (r#"{"error":{}}"#, None),
+    ] {
+        check(before_failure(payload.as_bytes()), expected);
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::{BODY, one_choice};
 use crate::support::{
-    Event, Json, Reader, Step, Upstream, chunk, eventually, json_body, request, send, sse, start,
-    start_with, stream_of,
+    Event, Json, Reader, Step, Upstream, chunk, eventually, finish, json_body, request, send, sse,
+    start, start_with, stream_of,
 };
 
 #[tokio::test]
@@ -238,4 +238,36 @@ async fn x4_the_choice_of_an_error_event_comes_before_its_error() {
     assert_eq!((&*text(0), &*text(1)), ("ab", "ab"), "{}", reader.text);
     let last = events.last().unwrap();
     assert_eq!(last.json()["error"]["code"], "server_error");
+}
+
+/// OpenRouter sends such an event: the gateway's own last chunk says the same, and why.
+#[tokio::test]
+async fn x4_an_error_event_with_a_finish_reason_is_one_chunk_of_its_choice() {
+    let upstream = Upstream::script(|request, _| {
+        let mut events = vec![chunk(0, "a")];
+        if request.json()["seed"] == 8 {
+            let entry = r#"{"index":0,"delta":{"content":""},"finish_reason":"error"}"#;
+            events.push(format!(
+                r#"{{"choices":[{entry}],"error":{{"message":"x"}}}}"#
+            ));
+        } else {
+            events.extend([finish(0), "[DONE]".to_owned()]);
+        }
+        stream_of(&events)
+    })
+    .await;
+    let gateway = start(&upstream).await;
+    let body = r#"{"model":"m","n":2,"seed":7,"stream":true,"messages":[]}"#;
+    let post = gateway.post(body).header("x-stream-fan-out", "always");
+    let mut reader = Reader::new(send(post).await);
+    let events = reader.rest().await;
+    assert_eq!(events.last().unwrap().data, "[DONE]");
+    let entries = events.iter().filter_map(|event| {
+        let entry = serde_json::from_str::<Value>(&event.data).ok()?["choices"][0].clone();
+        (entry["index"] == 1).then_some(entry)
+    });
+    let entries: Vec<Value> = entries.collect();
+    assert_eq!(entries.len(), 2, "{}", reader.text);
+    assert_eq!(entries[1]["finish_reason"], "error");
+    assert_eq!(entries[1]["error"]["message"], "x");
 }
