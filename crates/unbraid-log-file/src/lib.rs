@@ -45,6 +45,7 @@
 #![warn(clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
 
 mod backend;
+mod caught;
 mod clock;
 mod error;
 mod job;
@@ -57,6 +58,7 @@ mod tables;
 mod worker;
 mod writer;
 
+pub use caught::hide_caught_panics;
 pub use error::FileLogError;
 pub use log::FileLog;
 pub use options::{FileOptions, FileSync};

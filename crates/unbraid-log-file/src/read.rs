@@ -1,10 +1,6 @@
 //! Reading streams that have ended from the file. Nothing here waits for a transaction that writes.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use redb::{Database, ReadTransaction, ReadableDatabase, TableError};
@@ -12,6 +8,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 use unbraid_log::{LogError, LogStatus, Meta, Record, Seq, StreamEnd, StreamId};
 
 use crate::{
+    caught::catch,
     clock::Clock,
     error::FileLogError,
     shared::Shared,
@@ -30,21 +27,11 @@ pub(crate) async fn read_file<T: Send + 'static>(
     call: impl FnOnce(&Database) -> Result<T, FileLogError> + Send + 'static,
 ) -> Result<T, LogError> {
     let shared = Arc::clone(shared);
-    let read = move || {
-        // redb may panic at a page that was changed from outside.
-        catch_unwind(AssertUnwindSafe(|| shared.with_database(call)))
-            .unwrap_or_else(|_| Err(damaged()))
-    };
+    let read = move || catch(|| shared.with_database(call));
     match timeout(ANSWER, spawn_blocking(read)).await {
         Ok(Ok(result)) => result.map_err(|error| error.to_log_error()),
         Ok(Err(_)) => Err(LogError::unavailable("the runtime shuts down")),
         Err(_) => Err(LogError::unavailable("the disk does not answer")),
-    }
-}
-
-pub(crate) fn damaged() -> FileLogError {
-    FileLogError::Damaged {
-        reason: "a page is not as it was written".to_owned(),
     }
 }
 

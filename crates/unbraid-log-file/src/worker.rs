@@ -8,7 +8,6 @@ mod sweep;
 
 use std::{
     collections::HashSet,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, PoisonError,
         atomic::Ordering,
@@ -24,9 +23,9 @@ use unbraid_log::{Appended, StreamId};
 
 use crate::{
     FileLogError,
+    caught::catch,
     clock::now,
     job::{Control, Effect, Job, answer},
-    read::damaged,
     shared::{Shared, closed},
     space::Space,
     tables::{ExpiryKey, Tables},
@@ -167,10 +166,8 @@ impl Worker {
             }
         }
         let shared = Arc::clone(&self.shared);
-        let written = catch_unwind(AssertUnwindSafe(|| {
-            shared.with_database(|database| self.commit(database, group))
-        }));
-        match written.unwrap_or_else(|_| Err(damaged())) {
+        let written = catch(|| shared.with_database(|database| self.commit(database, group)));
+        match written {
             Ok(effects) => effects.into_iter().for_each(|effect| self.publish(effect)),
             Err(fault) => self.fail(fault),
         }

@@ -4,7 +4,6 @@ use std::{
     collections::{HashMap, VecDeque},
     fs::{self, File, OpenOptions},
     io,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{Arc, PoisonError},
 };
@@ -19,9 +18,9 @@ use super::{
 use crate::{
     FileLogError,
     backend::Backend,
+    caught::catch,
     clock::now,
     job::Effect,
-    read::damaged,
     shared::{Running, Shared},
     tables::{
         FORMAT, HEAD_BYTES, HEAD_CLOCK, HEAD_FORMAT, HEAD_NUMBER, RowState, Tables, arrivals,
@@ -42,8 +41,7 @@ impl Worker {
         if self.shared.is_open() {
             return Ok(());
         }
-        let opened = catch_unwind(AssertUnwindSafe(|| self.try_open()));
-        match opened.unwrap_or_else(|_| Err(damaged())) {
+        match catch(|| self.try_open()) {
             Ok((database, effects)) => {
                 *self
                     .shared

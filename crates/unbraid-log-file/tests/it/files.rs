@@ -1,8 +1,13 @@
-use std::{fs, path::Path};
+use std::{
+    fs, panic,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use redb::{Database, TableDefinition};
 use unbraid_log::{End, LogStore, StreamEnd};
-use unbraid_log_file::{FileLog, FileLogError, FileOptions};
+use unbraid_log_file::{FileLog, FileLogError, FileOptions, hide_caught_panics};
 
 use crate::{open_log, open_stream, record};
 
@@ -95,6 +100,45 @@ async fn a_damaged_file_is_refused() {
     }
     fs::write(&path, intact).unwrap();
     open_log(&path, FileOptions::default()).await;
+}
+
+/// redb panics at some of them.
+#[tokio::test]
+async fn no_panic_is_printed_that_is_returned_as_an_error() {
+    static PANICS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let count = |which: &'static AtomicUsize| {
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if thread::current().name() == Some("unbraid-log-file") {
+                which.fetch_add(1, Ordering::Relaxed);
+            }
+            hook(info);
+        }));
+    };
+    let [printed, all] = &PANICS;
+    count(printed);
+    hide_caught_panics();
+    count(all);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let log = open_log(&path, FileOptions::default()).await;
+    let (_, mut writer) = open_stream(&log).await;
+    writer.append(&record(1, 40, 1000)).await.unwrap();
+    writer.seal(&StreamEnd::new(End::Finished)).await.unwrap();
+    log.close().await.unwrap();
+    let intact = fs::read(&path).unwrap();
+    let pages = intact.chunks(4096).enumerate();
+    for (number, _) in pages.filter(|(_, page)| page.iter().any(|byte| *byte != 0)) {
+        let mut damaged = intact.clone();
+        damaged[number * 4096..][..4096].fill(0);
+        fs::write(&path, damaged).unwrap();
+        let opened = FileLog::open(&path, FileOptions::default()).await;
+        if let Ok(log) = opened {
+            let _closed = log.close().await;
+        }
+    }
+    let [printed, all] = [printed, all].map(|count| count.load(Ordering::Relaxed));
+    assert!(printed == 0 && all > 0, "{printed} of {all}");
 }
 
 #[tokio::test]

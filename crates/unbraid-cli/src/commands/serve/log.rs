@@ -145,8 +145,9 @@ pub(super) async fn connect(kind: &LogKind, options: LogOptions<'_>) -> Result<L
 
 #[cfg(feature = "file")]
 async fn file(path: &Path, options: LogOptions<'_>) -> Result<Log, Failure> {
-    use unbraid_log_file::{FileLog, FileOptions};
+    use unbraid_log_file::{FileLog, FileOptions, hide_caught_panics};
 
+    hide_caught_panics();
     let own = FileOptions::default()
         .with_ttl(options.ttl)
         .with_lease(options.lease);
