@@ -106,7 +106,6 @@ fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
         target,
         calls: CallNumbers::default(),
     };
-    assembly.open_choice();
     let mut parts = Vec::new();
     for (seq, event) in records.iter().flat_map(Record::events) {
         let is_after = seq > upto;
@@ -142,6 +141,7 @@ fn assemble(view: &StreamView, target: Target, upto: Seq) -> Demux {
             assembly.feed(seq, &event, &payload);
         }
     }
+    assembly.open_choice();
     assembly.demux
 }
 
@@ -153,9 +153,12 @@ struct Assembly<'v> {
 }
 
 impl Assembly<'_> {
-    /// A choice that was requested exists, even if it has not appeared.
+    /// A choice that was requested exists, even if it has not appeared. Not before the events, because the first of them says in
+    /// which dialect the upstream answers.
     fn open_choice(&mut self) {
-        if let Some(index) = self.index() {
+        if let Some(index) = self.index()
+            && self.demux.choice(index).is_none()
+        {
             let entry = empty_entry(kind_of(&self.view.meta().endpoint), index);
             self.write(json!({ "choices": [entry] }).to_string().as_bytes());
         }

@@ -50,6 +50,39 @@ fn the_message_so_far_is_an_ordinary_completion_with_a_state() {
     assert!(!body.contains("unbraid"), "the answer to a POST: {body}");
 }
 
+/// A choice that has not appeared exists as well, so it was opened with a chunk of its own, after which no other dialect was read.
+#[test]
+fn the_only_choice_of_another_dialect_has_the_message_of_the_combined_view() {
+    for meta in [
+        Meta::new("/v1/chat/completions", 7).with_n(Some(1)),
+        Meta::new("/v1/chat/completions", 7),
+    ] {
+        let mut script = Script::of(meta);
+        let is_empty = |json: &Value| {
+            let choices = json["choices"].as_array().unwrap();
+            choices
+                .iter()
+                .all(|choice| choice["message"]["content"].is_null())
+        };
+        let so_far = get(&script, choice(0));
+        assert!(is_empty(&so_far) && so_far["choices"].as_array().unwrap().len() == 1);
+        let start = json!({"type": "message_start", "message": {"id": "a", "model": "m",
+            "role": "assistant", "content": [], "usage": {"input_tokens": 3, "output_tokens": 0}}});
+        script.chunk(&[], &start.to_string());
+        let open = json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "text", "text": ""}});
+        script.chunk(&[0], &open.to_string());
+        for text in ["Hel", "lo"] {
+            let delta = json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "text_delta", "text": text}});
+            script.chunk(&[0], &delta.to_string());
+        }
+        let one = get(&script, choice(0));
+        assert_eq!(one["choices"][0]["message"]["content"], "Hello");
+        assert_eq!(one, get(&script, Target::Combined));
+    }
+}
+
 #[test]
 fn the_state_of_an_upstream_gateway_is_replaced() {
     let mut script = Script::new(1);
