@@ -10,7 +10,7 @@ use std::{fmt, time::Duration};
 
 use axum::http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version,
-    header::{AUTHORIZATION, CONTENT_LENGTH},
+    header::{AUTHORIZATION, CONTENT_LENGTH, TRANSFER_ENCODING},
 };
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
@@ -248,9 +248,11 @@ impl Answer {
         self.response.version() >= Version::HTTP_2
     }
 
-    /// The declared length of the body as it was sent.
+    /// The declared length of the body as it was sent. That of a body in chunks counts for nothing (RFC 9112, 6.3), and would cut it.
     pub(crate) fn content_length(&self) -> Option<HeaderValue> {
-        let length = self.response.headers().get(CONTENT_LENGTH);
+        let headers = self.response.headers();
+        let length = headers.get(CONTENT_LENGTH);
+        let length = length.filter(|_| !headers.contains_key(TRANSFER_ENCODING));
         length.map(headers::detached)
     }
 

@@ -105,3 +105,19 @@ async fn a_backslash_does_not_become_a_slash() {
         None => panic!("{response}"),
     }
 }
+
+/// RFC 9112, section 6.3: such a length counts for nothing, and a proxy removes it. The answer was cut to it.
+#[tokio::test]
+async fn a_length_beside_chunks_does_not_cut_the_answer() {
+    let head = Step::Head(200, vec![("content-length", "5".to_owned())]);
+    let body = r#"{"choices":[]}"#;
+    let steps = vec![head, Step::Send(body.to_owned()), Step::End];
+    let upstream = Upstream::steps(steps).await;
+    let gateway = start(&upstream).await;
+    for request in [
+        gateway.get("/v1/models"),
+        gateway.post(r#"{"model":"m","messages":[]}"#),
+    ] {
+        assert_eq!(send(request).await.text().await.unwrap(), body);
+    }
+}
