@@ -1,6 +1,6 @@
 //! Whether a request is sent again: only if no answer can have begun, and only if the operator asked for it.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use axum::http::StatusCode;
 use unbraid_http::internal::retry_headers;
@@ -22,13 +22,15 @@ pub(super) enum NoAnswer {
     /// The connection was lost after the request was sent. The upstream may be at work, and bills it.
     Lost,
     TimedOut,
-    /// The upstream switched to another protocol, for which nobody has asked.
+    /// The upstream has answered with something else than a response, or switched to a protocol for which nobody has asked.
     Invalid,
 }
 
 impl NoAnswer {
     pub(super) fn of(error: reqwest::Error) -> Self {
-        if unbraid_http::internal::permits_retry(error) {
+        if is_invalid(&error) {
+            Self::Invalid
+        } else if unbraid_http::internal::permits_retry(error) {
             Self::NotProcessed
         } else {
             Self::Lost
@@ -44,6 +46,21 @@ impl From<NoAnswer> for ApiError {
             NoAnswer::Invalid => Self::UPSTREAM_INVALID,
         }
     }
+}
+
+/// Whether the upstream has answered, and its head is none of HTTP, or is too large.
+fn is_invalid(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_parse)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The attempts that are left.
@@ -95,7 +112,7 @@ mod tests {
         assert_eq!(retries.next(&unreachable), Some(FIRST_PAUSE));
         assert_eq!(retries.next(&unreachable), Some(FIRST_PAUSE * 2));
         assert_eq!(retries.next(&unreachable), None);
-        for no_answer in [NoAnswer::Lost, NoAnswer::TimedOut] {
+        for no_answer in [NoAnswer::Lost, NoAnswer::TimedOut, NoAnswer::Invalid] {
             assert_eq!(Retries::new(9).next(&Err(no_answer)), None);
         }
         assert_eq!(Retries::new(0).next(&unreachable), None);

@@ -162,6 +162,22 @@ async fn an_upstream_that_cannot_be_reached_is_502_and_one_that_is_silent_504() 
     assert_eq!(error_code(response).await, "upstream_unreachable");
 }
 
+/// It can be reached, so the operator would look for the wrong fault.
+#[tokio::test]
+async fn an_upstream_whose_head_is_not_one_of_http_is_502_and_not_unreachable() {
+    let lengths = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}";
+    let fields = "x: y\r\n".repeat(1000);
+    let many = format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\n{{}}");
+    for head in ["SSH-2.0-x\r\n\r\n", lengths, &many] {
+        let upstream = Upstream::steps(vec![Step::Raw(head.to_owned())]).await;
+        let gateway = start_with(&upstream, |builder| builder.retries(3)).await;
+        let response = send(gateway.post(request(1))).await;
+        assert_eq!(response.status(), 502, "{head}");
+        assert_eq!(error_code(response).await, "upstream_invalid", "{head}");
+        assert_eq!(upstream.seen().len(), 1, "the upstream may be at work");
+    }
+}
+
 #[tokio::test]
 async fn a_redirect_is_passed_through_and_never_followed() {
     let upstream = Upstream::steps(vec![
