@@ -14,6 +14,7 @@ mod last;
 mod logprobs;
 mod origins;
 mod parts;
+mod started;
 mod whole;
 
 use std::borrow::Cow;
@@ -21,6 +22,7 @@ use std::borrow::Cow;
 use held::HeldEntries;
 use item::{Item, ItemKind, ReasoningKind};
 use key::Key;
+use started::{StartedEntries, list_of};
 
 use super::{
     calls::Calls,
@@ -29,7 +31,6 @@ use super::{
 };
 use crate::{
     audio::{cut_text, quoted},
-    chunk::CONTENT_PARTS,
     limits::{MAX_ENTRIES, MAX_NAME_BYTES},
     node::Node,
 };
@@ -61,6 +62,7 @@ pub(crate) struct Responses {
     ahead: Option<u64>,
     calls: Calls,
     held: HeldEntries,
+    started: StartedEntries,
     /// Which kinds of output have arrived before the final one.
     arrived: Arrived,
 }
@@ -132,6 +134,7 @@ impl DialectReader for Responses {
     fn flush(&mut self, _: u32, output: &mut Output<'_>) {
         self.flush_calls(None, output);
         self.held.flush(output);
+        self.started.flush(output);
     }
 
     fn finish(&mut self, _: bool, output: &mut Output<'_>) {
@@ -176,6 +179,7 @@ impl Responses {
         if !self.has_content() {
             // What was started and brought nothing belongs to an attempt that a gateway gave up.
             self.items.clear();
+            self.started.clear();
             self.id = id.map(Cow::into_owned);
             return;
         }
@@ -306,10 +310,9 @@ impl Responses {
     /// Keeps an item that is neither text nor a call: what a server's tool did, or an image (P20).
     fn other_item(&mut self, ordinal: u64, item: &Node<'_>, output: &mut Output<'_>) {
         let is_image = is_image(item);
-        let list = if is_image { "images" } else { CONTENT_PARTS };
         self.arrived.images |= is_image;
         self.arrived.parts |= !is_image;
-        self.keep_item(list, ordinal, item, output);
+        self.keep_item(list_of(item), ordinal, item, output);
     }
 }
 

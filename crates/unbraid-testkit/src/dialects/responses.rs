@@ -44,6 +44,8 @@ struct Reader {
     whole: BTreeSet<TextKey>,
     /// The lists whose entries wait for the end.
     held: BTreeSet<&'static str>,
+    /// P18: the starts of items that have not ended, with the lists in which they stand.
+    started: Vec<(usize, &'static str, Value)>,
     /// The parts that were added, with the number that each of them has here.
     added: BTreeMap<TextKey, i64>,
 }
@@ -70,6 +72,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
             if !reader.has_content() {
                 // What was started and brought nothing belongs to an attempt that was given up.
                 reader.items.clear();
+                reader.started.clear();
                 first_id = Some(id);
             }
             let is_same = first_id == Some(id) && is_set(id);
@@ -123,6 +126,7 @@ pub(super) fn read(stream: &Stream) -> Answer {
         }
     }
     reader.flush_initial(None);
+    reader.keep_started();
     reader.join();
     let mut choice = reader.choice;
     choice.fill_calls();
@@ -297,7 +301,9 @@ impl Reader {
                 if done {
                     self.whole_reasoning(at, item);
                     self.details(at, item);
-                    self.items[at].is_done = true;
+                    self.end(at);
+                } else if Self::has_details(item) {
+                    self.note_start(at, "reasoning_details", item);
                 }
             }
             kind @ ("function_call" | "custom_tool_call") => {
@@ -317,8 +323,10 @@ impl Reader {
                     kind.clone_into(&mut self.items[at].kind);
                 }
                 if done {
-                    self.items[at].is_done = true;
+                    self.end(at);
                     self.keep(at, list_of(kind), item);
+                } else {
+                    self.note_start(at, list_of(kind), item);
                 }
             }
         }
@@ -345,10 +353,14 @@ impl Reader {
     }
 
     fn details(&mut self, at: usize, item: &Value) {
-        let both = is_set(&item["summary"]) && is_set(&item["content"]);
-        if is_set(&item["encrypted_content"]) || both || self.items[at].kept.is_some() {
+        if Self::has_details(item) || self.items[at].kept.is_some() {
             self.keep(at, "reasoning_details", item);
         }
+    }
+
+    fn has_details(item: &Value) -> bool {
+        let both = is_set(&item["summary"]) && is_set(&item["content"]);
+        is_set(&item["encrypted_content"]) || both
     }
 
     /// Which lanes and lists the stream itself filled.

@@ -35,6 +35,7 @@ impl Responses {
         for ((position, item), origin) in (0..).zip(items).zip(origins) {
             self.last_item(arrived, position, item, origin, output);
         }
+        self.started.flush(output);
         response_fields(response, output);
         output.usage(response.get("usage"));
         if !self.has_model {
@@ -126,6 +127,7 @@ impl Responses {
         };
         let mut items = self.items.iter_mut();
         let known = items.find(|known| known.ordinal() == ordinal)?;
+        self.started.forget(ordinal);
         (!std::mem::replace(&mut known.is_kept, true)).then_some(ordinal)
     }
 

@@ -32,7 +32,7 @@ impl Responses {
         match item_type(item) {
             ItemType::Message => {
                 self.message_added(&key, item, output);
-                self.note_start(&key, ItemKind::Message);
+                let _ordinal = self.note_start(&key, ItemKind::Message);
             }
             ItemType::Call { is_custom } => {
                 self.call_header(&key, item, is_custom, output);
@@ -47,10 +47,16 @@ impl Responses {
                     }
                 }
             }
-            ItemType::Reasoning => self.note_start(&key, ItemKind::Reasoning),
+            ItemType::Reasoning => {
+                if let Some(ordinal) = self.note_start(&key, ItemKind::Reasoning) {
+                    self.note_reasoning_start(ordinal, item, output);
+                }
+            }
             ItemType::Other => {
-                if let Some(known) = self.other_started(&key, item) {
-                    known.was_added = true;
+                if self.other_started(&key, item).is_some()
+                    && let Some(ordinal) = self.note_start(&key, ItemKind::Other)
+                {
+                    self.note_other_start(ordinal, item, output);
                 }
             }
         }
@@ -65,10 +71,11 @@ impl Responses {
         Some(known)
     }
 
-    fn note_start(&mut self, key: &Key<'_>, kind: ItemKind) {
-        if let Some(item) = self.item(key, kind) {
-            item.was_added = true;
-        }
+    /// Notes that the start of an item has arrived. Returns its ordinal if its end has not.
+    fn note_start(&mut self, key: &Key<'_>, kind: ItemKind) -> Option<u64> {
+        let item = self.item(key, kind)?;
+        item.was_added = true;
+        item.is_open().then(|| item.ordinal())
     }
 
     pub(super) fn item_done<'a>(&mut self, event: &Node<'a>, output: &mut Output<'a>) {
@@ -115,6 +122,8 @@ impl Responses {
         };
         if let Some(known) = self.item(key, kind) {
             known.is_done = true;
+            let ordinal = known.ordinal();
+            self.started.forget(ordinal);
         }
     }
 

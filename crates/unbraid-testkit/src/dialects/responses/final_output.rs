@@ -129,7 +129,10 @@ impl Reader {
 
     fn last_entry(&mut self, at: usize, source: Source, is_list_missing: bool, item: &Value) {
         match source {
-            Source::Streamed(known) => self.keep_last(known, item),
+            Source::Streamed(known) => {
+                self.started.retain(|(started, ..)| *started != known);
+                self.keep_last(known, item);
+            }
             Source::Unknown if !is_list_missing => {}
             Source::New | Source::Unknown => self.keep_last(at, item),
         }

@@ -34,4 +34,25 @@ impl Reader {
             kind => self.keep(at, list_of(kind), item),
         }
     }
+
+    /// Notes the start of an item, unless the item has ended.
+    pub(super) fn note_start(&mut self, at: usize, list: &'static str, item: &Value) {
+        self.started.retain(|(known, ..)| *known != at);
+        if !self.items[at].is_done && self.items[at].kept.is_none() {
+            self.started.push((at, list, item.clone()));
+        }
+    }
+
+    /// An item has ended.
+    pub(super) fn end(&mut self, at: usize) {
+        self.items[at].is_done = true;
+        self.started.retain(|(known, ..)| *known != at);
+    }
+
+    /// P18: what has arrived of the items that did not end.
+    pub(super) fn keep_started(&mut self) {
+        for (_, list, start) in std::mem::take(&mut self.started) {
+            self.choice.list(list, start);
+        }
+    }
 }
