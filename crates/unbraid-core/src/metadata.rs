@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{BodyFormat, CompletionKind, Dialect, Update, limits::MAX_FIELDS, transcript::is_void};
+use crate::{
+    BodyFormat, CompletionKind, Dialect, Update,
+    limits::MAX_FIELDS,
+    transcript::{is_void, merged},
+};
 
 /// The envelope of a completion, as far as it has arrived.
 ///
@@ -29,8 +33,8 @@ pub struct Metadata {
     pub created: Option<u64>,
     /// Chat or text completion, by the first choice that appeared.
     pub kind: Option<CompletionKind>,
-    /// Unknown fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..) as raw JSON, the last value
-    /// of each.
+    /// Unknown fields of the envelope (`system_fingerprint`, `service_tier`, filter results ..) as raw JSON: the last value
+    /// of each, and of those that are objects the last value of each of their fields.
     pub extra: Vec<(Arc<str>, Arc<str>)>,
     dialect: Option<Dialect>,
 }
@@ -93,7 +97,7 @@ impl Metadata {
             let known = self.extra.iter_mut().find(|(known, _)| **known == **key);
             if let Some((_, value)) = known {
                 if !is_void(raw) || is_void(value) {
-                    *value = Arc::from(&**raw);
+                    *value = merged(value, raw).map_or_else(|| Arc::from(&**raw), Arc::from);
                 }
             } else if self.extra.len() < MAX_FIELDS {
                 self.extra.push((Arc::from(&**key), Arc::from(&**raw)));

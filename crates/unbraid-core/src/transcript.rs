@@ -7,6 +7,7 @@ mod call_entry;
 mod fields;
 mod gather;
 mod message;
+mod objects;
 mod ready;
 mod reasons;
 mod write;
@@ -14,8 +15,9 @@ mod write;
 use std::sync::Arc;
 
 pub(crate) use call_entry::{CallEntry, Moment};
-pub(crate) use fields::{Field, Level, is_void, raw_pairs};
+pub(crate) use fields::{Field, Level};
 pub use gather::{EventFilter, TextKind};
+pub(crate) use objects::{is_void, merged, raw_pairs};
 pub use ready::ReadyCursor;
 use reasons::Reasons;
 
@@ -320,7 +322,7 @@ impl Transcript {
     }
 
     /// Unknown fields of the choice, the last value of each, as raw JSON. [`ChoiceOutcome::extra`] has the whole of those that are
-    /// lists, and the fields of the deltas are in [`Message::extra`](crate::Message::extra).
+    /// lists or objects, and the fields of the deltas are in [`Message::extra`](crate::Message::extra).
     #[must_use]
     pub fn extra(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.extra

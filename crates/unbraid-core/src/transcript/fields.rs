@@ -1,11 +1,11 @@
 //! Unknown fields: those of the choice, and those of its deltas, which belong to the message (C20, E24).
 
-use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
+use std::{borrow::Cow, ops::Deref, sync::Arc};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
-
-use super::{Kind, Transcript};
+use super::{
+    Kind, Transcript,
+    objects::{is_void, merged, raw_pairs, write_object},
+};
 use crate::{chunk::CONTENT_PARTS, event::Position, json_text::list_items, limits::MAX_FIELDS};
 
 /// A field's name and its raw JSON.
@@ -125,7 +125,7 @@ impl Transcript {
             .map_or(0, |record| record.number as usize)
     }
 
-    /// All fields of a level: lists concatenated, of others the last value.
+    /// All fields of a level: lists concatenated, objects merged, of others the last value.
     pub(crate) fn fields(&self, level: Level) -> Vec<Field> {
         let mut fields: Vec<(Cow<'_, str>, String)> = Vec::new();
         let records = self.records.iter().enumerate();
@@ -144,7 +144,10 @@ impl Transcript {
                 Some((_, value)) if level.is_list(&key, value) => {
                     append(value, &format!("[{raw}]"))
                 }
-                Some((_, value)) => raw.clone_into(value),
+                Some((_, value)) => match merged(value, raw) {
+                    Some(whole) => *value = whole,
+                    None => raw.clone_into(value),
+                },
                 None => fields.push((key, raw.to_owned())),
             }
         }
@@ -159,14 +162,6 @@ const ENTRY: char = '[';
 /// Whether a value in place of a list has no content.
 fn is_blank(raw: &str) -> bool {
     matches!(raw, "0" | "false") || (is_void(raw) && !raw.starts_with('['))
-}
-
-/// Whether a value holds nothing: an empty string, list or object. In place of an absent field, servers send one after the value
-/// (E24).
-pub(crate) fn is_void(raw: &str) -> bool {
-    let inner = |open, close| raw.strip_prefix(open)?.strip_suffix(close);
-    let inner = inner('{', '}').or_else(|| inner('[', ']'));
-    raw == "\"\"" || inner.is_some_and(|inner| inner.trim_ascii().is_empty())
 }
 
 /// Adds a field, or replaces its value if that is to be replaced; true if it did either.
@@ -196,30 +191,6 @@ where
     }
 }
 
-/// Appends the fields as one JSON object.
-fn write_object<K: AsRef<str>>(object: &mut String, fields: &[(K, K)]) {
-    for (at, (key, raw)) in fields.iter().enumerate() {
-        object.push(if at == 0 { '{' } else { ',' });
-        push_quoted(object, key.as_ref());
-        object.push(':');
-        object.push_str(raw.as_ref());
-    }
-    object.push('}');
-}
-
-/// Writes a name as a JSON string; hardly any needs an escape.
-fn push_quoted(object: &mut String, name: &str) {
-    // Without an early exit, the compiler vectorizes this loop.
-    let is_special = |byte| matches!(byte, 0..=0x1F | b'"' | b'\\');
-    if name.bytes().fold(false, |any, byte| any | is_special(byte)) {
-        object.push_str(&serde_json::Value::from(name).to_string());
-        return;
-    }
-    object.push('"');
-    object.push_str(name);
-    object.push('"');
-}
-
 /// Adds the entries of a list to another one, or to one entry in its place.
 fn append(list: &mut String, more: &str) {
     if !list.starts_with('[') && !is_blank(list) {
@@ -233,31 +204,4 @@ fn append(list: &mut String, more: &str) {
     list.push(',');
     list.push_str(list_items(more));
     list.push(']');
-}
-
-/// The fields of an object, with their raw values; none for text that is not an object.
-pub(crate) fn raw_pairs(object: &str) -> Vec<(Cow<'_, str>, &str)> {
-    serde_json::from_str::<Pairs<'_>>(object).map_or_else(|_| Vec::new(), |pairs| pairs.0)
-}
-
-struct Pairs<'a>(Vec<(Cow<'a, str>, &'a str)>);
-
-impl<'a> Deserialize<'a> for Pairs<'a> {
-    fn deserialize<D: Deserializer<'a>>(deserializer: D) -> Result<Self, D::Error> {
-        struct PairsVisitor;
-        impl<'a> Visitor<'a> for PairsVisitor {
-            type Value = Pairs<'a>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<M: MapAccess<'a>>(self, mut map: M) -> Result<Pairs<'a>, M::Error> {
-                let mut pairs = Vec::new();
-                while let Some((key, raw)) = map.next_entry::<Cow<'a, str>, &'a RawValue>()? {
-                    pairs.push((key, raw.get()));
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-        deserializer.deserialize_map(PairsVisitor)
-    }
 }

@@ -1,5 +1,7 @@
 //! Values that are too many, of another type, or no JSON: each is bounded, replaced or kept, and affects no other.
 
+use serde_json::json;
+
 use crate::{Config, Demux};
 
 /// The aggregate of a stream, and the codes of its warnings.
@@ -141,4 +143,43 @@ fn s19_padding_that_is_not_utf_8_causes_a_warning_in_every_chunk() {
         .map(|warning| warning.code)
         .collect();
     assert_eq!(codes, ["S19"]);
+}
+
+/// Groq sends the seed in the first chunk and the usage in the last one, Azure the results of its filters one after the other.
+#[test]
+fn e24_objects_whose_fields_come_in_several_chunks_are_merged() {
+    let stream = [
+        r#""choices":[{"index":0,"delta":{"content":"a","provider":{"a":1}},"content_filter_results":{"hate":{"filtered":false}}}],"x_groq":{"id":"r","seed":7}"#,
+        r#""choices":[{"index":0,"delta":{"provider":{"b":2}},"content_filter_results":{"protected_material_text":{"detected":false}},"finish_reason":"stop"}],"x_groq":{"id":"s","usage":{"prompt_tokens":1}}"#,
+        r#""choices":[{"index":0,"delta":{},"content_filter_results":{}}],"x_groq":{"seed":null}"#,
+    ];
+    let stream: String = stream.iter().map(|rest| raw_chunk(rest)).collect();
+    let (whole, codes) = whole(&stream);
+    assert_eq!(
+        whole["x_groq"],
+        json!({"id": "s", "seed": 7, "usage": {"prompt_tokens": 1}})
+    );
+    let choice = &whole["choices"][0];
+    assert_eq!(
+        choice["content_filter_results"],
+        json!({"hate": {"filtered": false}, "protected_material_text": {"detected": false}})
+    );
+    assert_eq!(choice["message"]["provider"], json!({"a": 1, "b": 2}));
+    assert_eq!(codes, [""; 0]);
+}
+
+/// A server can send an object with ever new fields.
+#[test]
+fn e24_the_fields_of_a_merged_object_are_bounded() {
+    let stream: String = (0..20_000)
+        .map(|key| {
+            raw_chunk(&format!(
+                "\"choices\":[{{\"index\":0,\"delta\":{{}},\"y\":{{\"k{key}\":1}}}}],\"x\":{{\"k{key}\":1}}"
+            ))
+        })
+        .collect();
+    let (whole, _) = whole(&stream);
+    let count = |value: &serde_json::Value| value.as_object().map(serde_json::Map::len);
+    let counts = [count(&whole["x"]), count(&whole["choices"][0]["y"])];
+    assert!(counts.iter().all(|count| *count < Some(1000)), "{counts:?}");
 }
