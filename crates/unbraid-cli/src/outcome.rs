@@ -178,6 +178,7 @@ fn is_unexplained(error: &StreamError) -> bool {
         error,
         StreamError::Empty { .. }
             | StreamError::NotAStream { .. }
+            | StreamError::Interrupted { .. }
             | StreamError::Malformed { .. }
             | StreamError::Limit(_)
     )

@@ -161,6 +161,7 @@ impl From<&StreamError> for ChoiceEnd {
             StreamError::Empty { .. }
             | StreamError::NotAStream { .. }
             | StreamError::UnsupportedFormat { .. }
+            | StreamError::Interrupted { .. }
             | StreamError::Malformed { .. } => Self::Interrupted,
         }
     }

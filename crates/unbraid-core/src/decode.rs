@@ -38,10 +38,11 @@ use templates::Templates;
 use text::text_of;
 
 use crate::{
-    Dialect, StreamError, Update,
+    Dialect, EventIndex, StreamError, Update,
     chunk::{Chunk, Element},
     config::default_reasoning_keys,
     frame::{Frame, FrameKind},
+    json::{Verdict, check_cut},
     node,
     prefetch::prefetch,
     text_delta::{DeltaKind, UpdateSink, Updates},
@@ -92,6 +93,15 @@ pub struct Decoder {
     reasoning_text_choices: Vec<u32>,
     envelope: EnvelopeMemo,
     templates: Templates,
+    /// Where the event began that the end of the body cut.
+    cut: Option<EventStart>,
+}
+
+/// Where an event began in the stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventStart {
+    pub(crate) index: EventIndex,
+    pub(crate) offset: u64,
 }
 
 /// Which of the decode paths are used. Tests and fuzzing compare the results of all three.
@@ -125,6 +135,7 @@ impl Decoder {
             lacks_index: false,
             is_text_stream: false,
             dialect: DialectState::default(),
+            cut: None,
         }
     }
 
@@ -196,6 +207,11 @@ impl Decoder {
         self.events
     }
 
+    /// Where the event began that the end of the body cut, if that was one with JSON.
+    pub(crate) fn cut(&self) -> Option<EventStart> {
+        self.cut
+    }
+
     /// Loads what the next event most likely needs.
     #[inline]
     pub(crate) fn prefetch(&mut self) {
@@ -254,7 +270,12 @@ impl Decoder {
             }
         };
         if emitter.has_cut_data() {
-            self.cut_in_dialect(text.as_deref().unwrap_or_default());
+            let text = text.as_deref().unwrap_or_default();
+            self.cut_in_dialect(text);
+            self.cut = is_cut_value(&frame, text).then_some(EventStart {
+                index: self.events.into(),
+                offset: frame.offset,
+            });
         }
         self.events += 1;
         let refused = emitter.is_malformed || (self.strict && !understood);
@@ -405,6 +426,14 @@ fn only_escaped_text(chunk: &Chunk<'_>) -> Option<(usize, usize)> {
     let is_copied = matches!(text.text, Cow::Owned(_));
     let is_only = is_copied && chunk.escapes.count == 1 && !chunk.escapes.may_join;
     is_only.then_some(chunk.escapes.last)
+}
+
+/// Whether the data of an event, or a binary message, only lacks its end.
+fn is_cut_value(frame: &Frame<'_>, text: &str) -> bool {
+    let text = text.trim_start();
+    frame.kind == FrameKind::TruncatedMessage
+        || (!text.is_empty() && "[DONE]".starts_with(text))
+        || (text.starts_with(['{', '[']) && check_cut(text) == Verdict::Truncated)
 }
 
 #[cfg(test)]

@@ -58,6 +58,16 @@ pub enum StreamError {
         /// Events that were read; 0 if the body contained no field of an event stream.
         events: u64,
     },
+    /// The body ended inside an event, and no event before it contained an answer (S22).
+    #[error(
+        "the body ends inside an event, before any answer (event {event_index}, byte {offset})"
+    )]
+    Interrupted {
+        /// The event.
+        event_index: EventIndex,
+        /// Offset of its first byte in the stream.
+        offset: u64,
+    },
     /// The body is an answer in the format of another API, or a web page, and contains no choice.
     #[error("not a stream of completion chunks: it appears to be {format}")]
     UnsupportedFormat {
@@ -112,6 +122,7 @@ impl StreamError {
             Self::Empty { .. } => "empty",
             Self::NotAStream { .. } | Self::UnsupportedFormat { .. } => "not_a_stream",
             Self::Malformed { .. } => "malformed",
+            Self::Interrupted { .. } => "interrupted",
             Self::Transport(_) => "transport",
             Self::Server(_) => "server_error",
             Self::Cancelled => "cancelled",

@@ -204,6 +204,9 @@ impl<S: ChoiceSink> Pipeline<S> {
         if let Some(format) = head.format() {
             router.recognise(format);
         }
+        if let Some(start) = update_reader.cut() {
+            router.note_cut(start.index, start.offset);
+        }
         router.finish(
             update_reader.framer.bytes(),
             update_reader.framer.seen_field(),

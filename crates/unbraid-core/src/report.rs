@@ -33,6 +33,10 @@ impl StreamError {
                 event_index,
                 offset,
                 ..
+            }
+            | Self::Interrupted {
+                event_index,
+                offset,
             } => json!({ "event": event_index, "offset": offset }),
             Self::Transport(error) => {
                 json!({ "bytes": error.bytes, "source": error.causes() })

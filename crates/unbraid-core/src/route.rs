@@ -115,6 +115,8 @@ pub struct Router {
     refused: Option<LimitExceeded>,
     refused_choices: RefusedChoices,
     folded: FoldedIndices,
+    /// The error of a stream of which only a cut event could have contained an answer.
+    cut: Option<StreamError>,
 }
 
 impl Router {
@@ -150,6 +152,7 @@ impl Router {
             refused: None,
             refused_choices: RefusedChoices::default(),
             folded: FoldedIndices::default(),
+            cut: None,
         }
     }
 

@@ -3,6 +3,7 @@ use crate::{CallKind, ChoiceEnd, ChoiceIndex, Config, StreamError, Transcript};
 
 mod cancelled;
 mod events;
+mod first_cut;
 mod halves;
 mod lines;
 mod reasons;

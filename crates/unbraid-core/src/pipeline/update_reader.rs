@@ -2,7 +2,7 @@
 
 use crate::{
     ChoiceIndex, Config, Dialect, Limit, LimitExceeded, StreamError, Update,
-    decode::Decoder,
+    decode::{Decoder, EventStart},
     frame::{Frame, FrameError, FrameLimits, Framer, Mode},
     text_delta::{UpdateSink, Updates},
 };
@@ -165,6 +165,11 @@ impl UpdateReader {
         }
         let has_closing_update = self.decoder.finish(is_complete, &mut Updates(sink));
         decoded.or(has_closing_update.then_some(Ok(())))
+    }
+
+    /// Where the event began that the end of the body cut.
+    pub(super) fn cut(&self) -> Option<EventStart> {
+        self.decoder.cut()
     }
 
     /// Returns how many bytes were consumed.

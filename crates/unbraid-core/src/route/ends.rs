@@ -116,6 +116,14 @@ impl Router {
         }
     }
 
+    /// Notes that the end of the body has cut an event, which began at this byte.
+    pub(crate) fn note_cut(&mut self, event_index: EventIndex, offset: u64) {
+        self.cut = Some(StreamError::Interrupted {
+            event_index,
+            offset,
+        });
+    }
+
     /// The error of a stream that contained an answer in another format and no choice.
     fn unsupported(&self) -> Option<StreamError> {
         let format = self.format?;
@@ -132,7 +140,9 @@ impl Router {
         let events = self.events;
         let is_known = self.format.is_some_and(|format| format != BodyFormat::Json);
         let unsupported = self.unsupported().filter(|_| is_known);
-        if let Some(error) = unsupported {
+        // Of one event that was cut nothing shows what the stream is.
+        let has_only_cut = events <= 1 && self.routes.is_empty() && self.usage.is_none();
+        if let Some(error) = self.cut.take_if(|_| has_only_cut).or(unsupported) {
             self.close(Err(error), sink);
         } else if self.is_chunk || !self.routes.is_empty() {
             self.close_with(&ChoiceEnd::Interrupted, None, Ok(()), sink);
@@ -141,6 +151,12 @@ impl Router {
         } else {
             self.close(Err(StreamError::NotAStream { bytes, events }), sink);
         }
+    }
+
+    /// The error of a stream without an answer.
+    fn empty(&mut self) -> StreamError {
+        let events = self.events;
+        self.cut.take().unwrap_or(StreamError::Empty { events })
     }
 
     /// Closes the stream with an error from outside.
@@ -188,9 +204,7 @@ impl Router {
         let result = match (result, self.refused, unsupported) {
             (Ok(()), Some(limit), _) => Err(StreamError::Limit(limit)),
             (Ok(()), None, Some(error)) => Err(error),
-            (Ok(()), None, None) if empty => Err(StreamError::Empty {
-                events: self.events,
-            }),
+            (Ok(()), None, None) if empty => Err(self.empty()),
             (result, ..) => result,
         };
         let position = Position::close(self.next_event);
