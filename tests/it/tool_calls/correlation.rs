@@ -132,6 +132,71 @@ fn t02_an_unknown_index_counts_the_headers_without_an_index() {
     assert_eq!(message(&[&f, &g, bare]), ["1", "2"]);
 }
 
+/// The same of fragments that repeat the name.
+#[test]
+fn t02_t15_an_unknown_index_with_the_name_continues_a_header_without_an_index() {
+    let header = |id: &str, name: &str| {
+        format!(r#"{{"id":"{id}","function":{{"name":"{name}","arguments":""}}}}"#)
+    };
+    let fragment = |index: u32, name: &str, arguments: &str| {
+        format!(r#"{{"index":{index},"function":{{"name":"{name}","arguments":"{arguments}"}}}}"#)
+    };
+    check(
+        &calls(&[
+            &header("a", "f"),
+            &fragment(0, "f", "[1"),
+            &fragment(0, "f", "]"),
+            &header("b", "f"),
+            &fragment(1, "f", "[2"),
+            &fragment(1, "f", "]"),
+        ]),
+        r#"
+        |+0 #0 a "f" function
+        | 0 [1
+        | 0 ]
+        |+1 #1 b "f" function
+        | 1 [2
+        | 1 ]
+        |   =tool_calls
+        |.0 complete
+        |.1 complete"#,
+        &[
+            r#"#0 a "f" function [1] complete"#,
+            r#"#1 b "f" function [2] complete"#,
+        ],
+    );
+    let arguments = |chunks: &[String]| {
+        let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
+        let demux = demux(&calls(&chunks), Config::default());
+        let message = demux.choice(ChoiceIndex(0)).map(|choice| choice.message());
+        let calls = message.expect("the choice exists").tool_calls;
+        let arguments = calls.into_iter().map(|call| call.arguments);
+        arguments.collect::<Vec<_>>()
+    };
+    let headers = [header("a", "f"), header("b", "g")];
+    let interleaved = [
+        fragment(1, "g", "[2"),
+        fragment(0, "f", "[1"),
+        fragment(1, "g", "]"),
+        fragment(0, "f", "]"),
+    ];
+    assert_eq!(
+        arguments(&[&headers[..], &interleaved].concat()),
+        ["[1]", "[2]"]
+    );
+    // With an index that counts from 1, or another name, or after whole arguments.
+    assert_eq!(
+        arguments(&[header("a", "f"), fragment(1, "f", "[]")]),
+        ["[]"]
+    );
+    assert_eq!(
+        arguments(&[header("a", "f"), fragment(0, "g", "[]")]),
+        ["", "[]"]
+    );
+    let whole = header("a", "f").replace(r#""arguments":"""#, r#""arguments":"[1]""#);
+    assert_eq!(arguments(&[whole, fragment(1, "f", "[2]")]), ["[1]", "[2]"]);
+}
+
 #[test]
 fn t02_an_index_counts_the_headers_only_if_none_of_them_had_one() {
     let f = r#"{"id":"c_f","function":{"name":"f","arguments":""}}"#;

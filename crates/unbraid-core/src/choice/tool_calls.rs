@@ -138,6 +138,7 @@ fn add_arguments(
     let (Some(state), Some(arguments)) = (transcript.call_mut(call), arguments) else {
         return;
     };
+    state.has_arguments |= !arguments.is_empty();
     let (text, is_lone) = join_halves(&mut state.high, arguments);
     let waits = !state.announced && state.name.is_empty();
     if waits {

@@ -29,6 +29,8 @@ pub(crate) struct CallEntry {
     pub(crate) kind: CallKind,
     /// Arguments that arrived before the name (T18).
     pub(crate) waiting: String,
+    /// Whether any arguments arrived.
+    pub(crate) has_arguments: bool,
     /// A high surrogate at the end of the arguments so far.
     pub(crate) high: Option<u16>,
     /// Whether the start of the call was emitted.

@@ -232,15 +232,15 @@ impl Tools {
             .slots
             .iter()
             .rposition(|slot| slot.index == Some(index));
-        let latest_has_none = self.slots.last().is_some_and(|slot| slot.index.is_none());
+        let continues_latest = self
+            .slots
+            .last()
+            .is_some_and(|slot| slot.index.is_none() && slot.is_continued_by(entry));
         // T2: if no call was sent with an index, the index of a bare fragment counts the calls.
         let none_numbered = self.slots.iter().all(|slot| !slot.numbered);
         let counted = usize::try_from(index).ok().filter(|position| {
-            let free = self
-                .slots
-                .get(*position)
-                .is_some_and(|slot| slot.index.is_none());
-            entry.is_bare() && none_numbered && free
+            let is_it = |slot: &Slot| slot.index.is_none() && slot.is_continued_by(entry);
+            none_numbered && self.slots.get(*position).is_some_and(is_it)
         });
         if let (None, Some(position)) = (found, counted) {
             return position;
@@ -248,7 +248,7 @@ impl Tools {
         match found {
             Some(slot) if !entry.is_new_call() || self.slots[slot].is_headerless() => slot,
             // T2: a bare fragment with a new index belongs to the latest call if that has no index.
-            None if entry.is_bare() && latest_has_none => self.slots.len() - 1,
+            None if continues_latest => self.slots.len() - 1,
             _ => self.open(Some(index), entry.numbered),
         }
     }
@@ -323,6 +323,13 @@ impl Tools {
 }
 
 impl Slot {
+    /// Whether an entry at an unknown index may be a fragment of this call: it has neither an id nor a name, or repeats the name
+    /// before any arguments (T15).
+    fn is_continued_by(&self, entry: &Entry) -> bool {
+        let repeats_name = self.arguments.is_empty() && entry.name == self.name;
+        entry.is_bare() || (entry.id.is_none() && repeats_name)
+    }
+
     /// Whether it has fragments, but neither an id nor a name.
     fn is_headerless(&self) -> bool {
         self.id.is_none() && self.name.is_none()

@@ -30,16 +30,23 @@ pub(in crate::choice) fn find(
         let opens = has_name && calls.get(call).is_some_and(has_new_id);
         return (!opens).then_some(call);
     }
-    let is_bare = id.is_none() && !has_name;
-    if let Some(call) = find_by_ordinal(calls, key).filter(|_| is_bare) {
-        return Some(call);
+    let continues = |call: &CallEntry| id.is_none() && (!has_name || repeats_name(call, entry));
+    let by_ordinal = find_by_ordinal(calls, key);
+    if by_ordinal.is_some_and(|slot| calls.get(slot).is_some_and(continues)) {
+        return by_ordinal;
     }
     // T2: the latest call has no index, and this entry continues it or is its missing header.
     latest(calls).filter(|&call| {
         calls
             .get(call)
-            .is_some_and(|c| c.key.is_none() && (is_bare || has_no_header(c)))
+            .is_some_and(|c| c.key.is_none() && (continues(c) || has_no_header(c)))
     })
+}
+
+/// T15: whether an entry repeats the name of a call whose header came without arguments, as each of its fragments does.
+fn repeats_name(call: &CallEntry, entry: &ToolCallUpdate<'_>) -> bool {
+    let name = entry.name.as_ref().map(|name| &*name.text);
+    !call.has_arguments && name == Some(&*call.name)
 }
 
 /// An entry without index belongs to the latest call, unless it names another one.
