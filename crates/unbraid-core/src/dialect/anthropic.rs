@@ -73,7 +73,10 @@ impl DialectReader for Anthropic {
             "message_stop" => self.message_stop(node, output),
             "message" if node.get("content").is_some() => {
                 self.message_start(node, output);
-                self.message_stop(node, output);
+                // One with neither content nor a reason is the start alone, without the event around it.
+                if has_answer(node) {
+                    self.message_stop(node, output);
+                }
             }
             "ping" => self.keep_alive(output),
             _ => return self.unknown(node, output),
@@ -292,6 +295,12 @@ impl Anthropic {
         self.has_content = true;
         self.needs_end_mark = true;
     }
+}
+
+/// Whether a message has content, or a reason to end without any.
+fn has_answer(message: &Node<'_>) -> bool {
+    let has_content = message.get("content").is_some_and(Node::has_content);
+    has_content || reason_of(message.get("stop_reason")).is_some()
 }
 
 /// The field that Bedrock adds to the last event.

@@ -105,7 +105,9 @@ pub(super) fn read_values(values: &[WireValue]) -> Answer {
                 let is_empty = is_late || blocks.is_empty();
                 let count = if is_empty { usize::MAX } else { blocks.len() };
                 early = reason(&message["stop_reason"]).map(|reason| (reason, count));
-                done = kind == "message";
+                // Without content and reason it is only the start.
+                let has_answer = !entries(&message["content"]).is_empty() || early.is_some();
+                done = kind == "message" && has_answer;
                 if answer.malformed {
                     break;
                 }
