@@ -133,7 +133,8 @@ impl Bedrock {
     /// A block's index; that of the latest block if it is missing.
     fn index(&self, node: &Node<'_>) -> i64 {
         let own = node.get("contentBlockIndex").and_then(Node::as_i64_lenient);
-        own.or_else(|| self.blocks.latest()).unwrap_or_default()
+        let latest = || self.blocks.latest().map(of_block);
+        own.or_else(latest).unwrap_or_default()
     }
 
     /// The start of the message, which has no id: after content it is that of another one, and before it a repetition (A11).
@@ -175,6 +176,7 @@ impl Bedrock {
     /// A block has stopped, or another one starts with its index.
     fn stop(&mut self, index: i64, output: &mut Output<'_>) {
         self.blocks.stop(index);
+        self.blocks.stop(block::beside(index));
         while let Some((index, block)) = self.blocks.take_complete() {
             self.close(index, block, output);
         }
@@ -211,6 +213,16 @@ impl Bedrock {
             }
             Block::Entry { list, json } => output.entry(CHOICE, list, &json),
         }
+    }
+}
+
+/// The index of a block, or of the call beside which it is.
+fn of_block(index: i64) -> i64 {
+    const MAX: i64 = 1 << 62;
+    if index.unsigned_abs() > MAX.unsigned_abs() {
+        block::beside(index)
+    } else {
+        index
     }
 }
 

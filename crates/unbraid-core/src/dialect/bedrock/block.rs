@@ -199,9 +199,10 @@ impl Bedrock {
         }
         // Then they are empty members beside the input of a tool.
         let is_beside = self.is_other_object(index, REASONING);
+        let is_in_call = matches!(self.blocks.get(index), Some(Block::Call(_)));
         for (key, value) in delta.as_object().unwrap_or_default() {
             match (&**key, value.fragment()) {
-                ("text" | "signature", _) if is_beside => {}
+                ("text" | "signature", _) if is_beside || (is_in_call && !value.is_set()) => {}
                 ("text", Some(text)) => {
                     if let Some(object) = self.object(index, REASONING, "reasoning_details", output)
                     {
@@ -233,7 +234,8 @@ impl Bedrock {
         matches!(self.blocks.get(index), Some(Block::Object { key, .. }) if *key != member)
     }
 
-    /// The object of a block, which starts with its first delta (B09).
+    /// The object of a block, which starts with its first delta (B09). Where the block is a call, which goes on (A09), the object has
+    /// an index of its own.
     fn object(
         &mut self,
         index: i64,
@@ -241,6 +243,10 @@ impl Bedrock {
         list: &'static str,
         output: &mut Output<'_>,
     ) -> Option<&mut Object> {
+        let index = match self.blocks.get(index) {
+            Some(Block::Call(_)) => beside(index),
+            _ => index,
+        };
         if let None | Some(Block::Text) = self.blocks.get(index) {
             let object = Object::default();
             let block = Block::Object { list, key, object };
@@ -263,6 +269,11 @@ impl Bedrock {
         }
         self.blocks.check_size(output);
     }
+}
+
+/// The index of an object whose deltas have that of an open call. No server counts so far.
+pub(super) fn beside(index: i64) -> i64 {
+    index ^ i64::MIN
 }
 
 /// Reports what the start of a call says.
