@@ -33,6 +33,10 @@ const READ_CAPACITY: usize = 4096;
 /// Decoded bytes that are delivered at once. It bounds the buffer, because one byte may stand for any number of them.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
+/// Compressed bytes that the decoder is given at once, and after which other tasks get their turn if nothing was decoded: an empty
+/// member of gzip has 20 bytes, and takes as long as kilobytes of text.
+const MAX_SILENT_BYTES: usize = 4096;
+
 /// The input of a decoder: the bytes that it was given, then `Pending` until it gets more, or the end.
 #[derive(Debug, Default)]
 pub(super) struct Input {
@@ -53,6 +57,8 @@ pub(super) struct Decompressed<D> {
     replay: Option<BytesMut>,
     /// How many bytes the decoder has produced from what is kept.
     produced: usize,
+    /// How many compressed bytes the decoder was given since it produced something.
+    silent: usize,
     /// How many of the next bytes an earlier decoder has delivered.
     to_skip: usize,
     state: State,
@@ -80,6 +86,7 @@ impl<D: AsyncRead + Unpin> Decompressed<D> {
             decoded: BytesMut::new(),
             replay: Some(BytesMut::new()),
             produced: 0,
+            silent: 0,
             to_skip: 0,
             state: State::Open,
         }
@@ -91,10 +98,17 @@ impl<D: AsyncRead + Unpin> Decompressed<D> {
         while matches!(self.state, State::Open) && self.decoded.len() < MAX_CHUNK_BYTES {
             match self.poll_decoder(cx) {
                 Poll::Ready(Ok(0)) => self.state = State::Ended,
-                Poll::Ready(Ok(length)) => self.produced = self.produced.saturating_add(length),
+                Poll::Ready(Ok(length)) => {
+                    self.produced = self.produced.saturating_add(length);
+                    self.silent = 0;
+                }
                 Poll::Ready(Err(_)) if self.start_replay() => return false,
                 Poll::Ready(Err(error)) => self.state = State::Failed(error.into()),
                 Poll::Pending if self.unread.is_empty() => return true,
+                Poll::Pending if self.silent >= MAX_SILENT_BYTES => {
+                    self.silent = 0;
+                    return false;
+                }
                 Poll::Pending => self.feed_decoder(),
             }
             if skip_until > 0 && self.to_skip <= skip_until {
@@ -121,21 +135,25 @@ impl<D: AsyncRead + Unpin> Decompressed<D> {
         Poll::Ready(Ok(length))
     }
 
-    /// Gives the decoder more input: a whole read, or one byte if it is not kept for a replay.
+    /// Gives the decoder more input: a part of a read, or one byte if it is not kept for a replay.
     fn feed_decoder(&mut self) {
         let kept = self.replay.as_ref().map_or(0, BytesMut::len);
         let room = MAX_REPLAY_BYTES.saturating_sub(kept);
-        let length = match &mut self.replay {
-            Some(replay) if self.unread.len() <= room && self.produced <= MAX_REPLAY_OUTPUT => {
-                replay.extend_from_slice(&self.unread);
-                self.unread.len()
+        let length = self.unread.len().min(MAX_SILENT_BYTES);
+        let is_kept = length <= room && self.produced <= MAX_REPLAY_OUTPUT;
+        let part = match &mut self.replay {
+            Some(replay) if is_kept => {
+                let part = self.unread.split_to(length);
+                replay.extend_from_slice(&part);
+                part
             }
             replay => {
                 *replay = None;
-                1
+                self.unread.split_to(1)
             }
         };
-        (self.input)(&mut self.decoder).bytes = self.unread.split_to(length);
+        self.silent += part.len();
+        (self.input)(&mut self.decoder).bytes = part;
     }
 
     /// Starts to decode the kept bytes one by one. Returns false if that cannot deliver anything more.

@@ -1,4 +1,7 @@
-use std::io::Write;
+use std::{
+    io::Write,
+    task::{Context, Waker},
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -130,5 +133,24 @@ fn a_short_body_of_long_output_is_decoded_up_to_its_error() {
         let (text, failed) = decoded(encoding, pieces(&wrong, 1000));
         assert_eq!(text.len(), parts[0].len(), "{encoding:?}");
         assert!(failed, "{encoding:?}");
+    }
+}
+
+/// Each member takes as long as kilobytes of text, and a read may have thousands of them.
+#[test]
+fn empty_members_do_not_occupy_the_task() {
+    let member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let members = member.finish().unwrap().repeat(10_000);
+    let frames = zstd::encode_all(&b""[..], 3).unwrap().repeat(10_000);
+    for (encoding, body) in [(Encoding::Gzip, members), (Encoding::Zstd, frames)] {
+        for length in [1, 1000, body.len()] {
+            let mut decompressed = encoding.decompress(stream::iter(pieces(&body, length)).boxed());
+            let mut context = Context::from_waker(Waker::noop());
+            let mut turns = 1;
+            while decompressed.poll_next_unpin(&mut context).is_pending() {
+                turns += 1;
+            }
+            assert!(turns > body.len() / 8192, "{encoding:?}, {length}: {turns}");
+        }
     }
 }
