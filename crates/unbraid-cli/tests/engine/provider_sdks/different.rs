@@ -1,7 +1,7 @@
 //! The known differences.
 
 /// The fixtures that a library reads differently, or not at all, and why.
-pub(super) const DIFFERENT: [(&str, &str); 94] = [
+pub(super) const DIFFERENT: [(&str, &str); 96] = [
     (
         "cohere/gateway-a11-content-in-the-start",
         "content in the start is lost, and two messages become one",
@@ -49,6 +49,14 @@ pub(super) const DIFFERENT: [(&str, &str); 94] = [
     (
         "responses/openai-p24-resumed-in-a-later-part",
         "text that arrives only as a whole is not read",
+    ),
+    (
+        "responses/openai-p17-p20-server-tool-fails",
+        "a response that fails is raised",
+    ),
+    (
+        "anthropic/gateway-a10-start-without-its-event",
+        "a message that does not begin with its event is raised",
     ),
     (
         "gemini/gateway-g06-content-beside-empty-text-cut",
