@@ -1,11 +1,15 @@
 //! Builds JSON text from values and raw JSON, so that JSON from the stream is printed unchanged.
 
+mod numbers;
+
 use std::{
     borrow::Cow,
     fmt::{self, Write},
 };
 
 use serde_json::{Map, Value, value::RawValue};
+
+pub(crate) use numbers::{differ_in_integers_only, differ_in_numbers_only};
 
 use crate::{
     limits::MAX_JSON_DEPTH,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::limits::MAX_FIELDS;
+use crate::{json_text::differ_in_numbers_only, limits::MAX_FIELDS};
 
 /// The longest object that is merged with a later one, which bounds the work for each event. A longer one is replaced.
 const MAX_MERGED_BYTES: usize = 4096;
@@ -15,6 +15,10 @@ const MAX_MERGED_BYTES: usize = 4096;
 pub(crate) fn merged(known: &str, later: &str) -> Option<String> {
     let is_object = |raw: &str| raw.starts_with('{');
     if known.len() > MAX_MERGED_BYTES || !is_object(known) || !is_object(later) {
+        return None;
+    }
+    // Such as the times that llama.cpp sends with each token. Two of them are not worth being parsed.
+    if differ_in_numbers_only(known, later) {
         return None;
     }
     let mut fields = raw_pairs(known);

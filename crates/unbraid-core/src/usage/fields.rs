@@ -1,13 +1,12 @@
 //! Merges usage objects field by field.
 
-mod numbers;
 mod parse;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-pub(super) use self::{numbers::differ_in_numbers_only, parse::parse};
+pub(super) use self::parse::parse;
 use crate::limits::MAX_FIELDS;
 
 pub(super) type Fields = Map<String, Value>;

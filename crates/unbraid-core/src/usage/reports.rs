@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     Exact,
-    fields::{Fields, differ_in_numbers_only, into_merged, merge, merged, parse},
+    fields::{Fields, into_merged, merge, merged, parse},
 };
+use crate::json_text::differ_in_integers_only;
 
 /// How many forms are kept apart. A stream has one before the thinking ends, and one or two after it.
 const MAX_FORMS: usize = 8;
@@ -51,7 +52,7 @@ impl Reports {
         };
         let is_newest = match form {
             Some(_) => newest.form == form,
-            None => differ_in_numbers_only(&newest.raw, raw),
+            None => differ_in_integers_only(&newest.raw, raw),
         };
         if is_newest {
             newest.form = form;
