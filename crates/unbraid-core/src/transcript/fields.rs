@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 use super::{
     Kind, Transcript,
-    objects::{is_void, merged, raw_pairs, write_object},
+    objects::{Value, is_void, raw_pairs, write_object},
 };
 use crate::{chunk::CONTENT_PARTS, event::Position, json_text::list_items, limits::MAX_FIELDS};
 
@@ -127,7 +127,7 @@ impl Transcript {
 
     /// All fields of a level: lists concatenated, objects merged, of others the last value.
     pub(crate) fn fields(&self, level: Level) -> Vec<Field> {
-        let mut fields: Vec<(Cow<'_, str>, String)> = Vec::new();
+        let mut fields: Vec<(Cow<'_, str>, Value<'_>)> = Vec::new();
         let records = self.records.iter().enumerate();
         let records = records.filter(|(_, record)| record.kind == Kind::Metadata);
         for (key, raw) in records.flat_map(|(seq, record)| {
@@ -139,19 +139,14 @@ impl Transcript {
             }
         }) {
             match fields.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, value)) if level.is_list(&key, raw) => append(value, raw),
-                // One entry in place of a list.
-                Some((_, value)) if level.is_list(&key, value) => {
-                    append(value, &format!("[{raw}]"))
-                }
-                Some((_, value)) => match merged(value, raw) {
-                    Some(whole) => *value = whole,
-                    None => raw.clone_into(value),
-                },
-                None => fields.push((key, raw.to_owned())),
+                Some((_, Value::Raw(known))) if level.grows(&key) => add_entries(known, raw),
+                Some((_, value)) => value.replace(raw),
+                None => fields.push((key, Value::new(raw))),
             }
         }
-        let shared = |(key, raw): (Cow<'_, str>, String)| (Arc::from(key), Arc::from(raw));
+        let shared = |(key, value): (Cow<'_, str>, Value<'_>)| {
+            (Arc::from(key), Arc::from(value.into_json()))
+        };
         fields.into_iter().map(shared).collect()
     }
 }
@@ -188,6 +183,18 @@ where
             fields.push((key.into(), raw.into()));
             true
         }
+    }
+}
+
+/// Adds the entries of a later value to a list. Of single entries in place of lists the last one counts: they are not parts of one
+/// object.
+fn add_entries<'a>(list: &mut Cow<'a, str>, later: &'a str) {
+    if later.starts_with('[') {
+        append(list.to_mut(), later);
+    } else if list.starts_with('[') {
+        append(list.to_mut(), &format!("[{later}]"));
+    } else {
+        *list = later.into();
     }
 }
 

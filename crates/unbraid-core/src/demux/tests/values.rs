@@ -183,3 +183,23 @@ fn e24_the_fields_of_a_merged_object_are_bounded() {
     let counts = [count(&whole["x"]), count(&whole["choices"][0]["y"])];
     assert!(counts.iter().all(|count| *count < Some(1000)), "{counts:?}");
 }
+
+/// Entries of a list may come without it: each is an object of its own.
+#[test]
+fn e24_single_entries_in_place_of_a_list_are_not_merged() {
+    let stream: String = [
+        r#"{"type":"image_url","image_url":{"url":"a"}}"#,
+        r#"{"type":"image","data":"b"}"#,
+    ]
+    .map(|entry| {
+        raw_chunk(&format!(
+            "\"choices\":[{{\"index\":0,\"delta\":{{\"images\":{entry}}}}}]"
+        ))
+    })
+    .concat();
+    let (whole, _) = whole(&stream);
+    assert_eq!(
+        whole["choices"][0]["message"]["images"],
+        json!({"type": "image", "data": "b"})
+    );
+}
