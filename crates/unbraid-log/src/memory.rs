@@ -182,8 +182,7 @@ impl Inner {
 
     /// Forgets all streams, and fails those that run.
     fn clear(&self, why: &'static str) {
-        let empty = State::new(max_expired_bytes(&self.options));
-        let cleared = std::mem::replace(&mut *self.state(), empty);
+        let cleared = self.state().clear();
         for (journal, cost) in cleared.into_kept() {
             journal.fail(LogError::unavailable(why));
             // Nothing is appended to it any more, so these are all of its bytes. Other streams may have been opened meanwhile.

@@ -128,6 +128,15 @@ impl State {
         }
     }
 
+    /// Forgets everything, and returns it, but the count of writers: one that was given before must not have the number of another.
+    pub(super) fn clear(&mut self) -> Self {
+        let empty = Self {
+            writers: self.writers,
+            ..Self::new(self.max_expired_bytes)
+        };
+        std::mem::replace(self, empty)
+    }
+
     /// Takes the wakers of readers whose streams have ended since the last call.
     #[must_use]
     pub(super) fn take_wakers(&mut self) -> Vec<Wakers> {

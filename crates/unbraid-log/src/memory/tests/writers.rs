@@ -16,3 +16,19 @@ async fn a_former_writer_does_not_end_the_lease_of_the_one_that_replaced_it() {
     let status = log.seal_lost(&id).await.unwrap();
     assert!(matches!(status, LogStatus::Ended { .. }), "{status:?}");
 }
+
+/// The producer has the first writer until it has the second.
+#[tokio::test(start_paused = true)]
+async fn nor_does_one_from_before_the_log_was_cleared() {
+    let log = log();
+    let (id, former) = open(&log).await;
+    log.clear();
+    let meta = Meta::new("/v1/completions", 1);
+    let writer = log.reopen(&id, &meta).await.unwrap();
+    drop(former);
+    let status = log.seal_lost(&id).await.unwrap();
+    assert!(matches!(status, LogStatus::Running { .. }), "{status:?}");
+    drop(writer);
+    let status = log.seal_lost(&id).await.unwrap();
+    assert!(matches!(status, LogStatus::Ended { .. }), "{status:?}");
+}
