@@ -106,10 +106,12 @@ impl Names {
         ["log", "meta", "lease", "claim", "ended"].map(|kind| self.subject(kind, token))
     }
 
-    /// The permissions that a user needs.
-    pub(crate) fn permissions(&self) -> String {
+    /// The permissions that a user needs, for JetStream in this domain.
+    pub(crate) fn permissions(&self, domain: Option<&str>) -> String {
         let own = format!("{}.>", self.prefix);
-        format!("publish {own} and $JS.API.>, subscribe {own} and _INBOX.>")
+        let domain = domain.map(|name| format!("{name}.")).unwrap_or_default();
+        let api = format!("$JS.{domain}API.>");
+        format!("publish {own} and {api}, subscribe {own} and _INBOX.>")
     }
 
     /// A message that is written to learn the time of the server, and whether it stores values.
@@ -131,6 +133,15 @@ mod tests {
         assert_eq!(
             (names.log.as_str(), names.values.as_str()),
             ("MY-TEAM_1", "MY-TEAM_1_KV")
+        );
+    }
+
+    #[test]
+    fn the_permissions_are_those_for_the_domain() {
+        let names = Names::new("p").unwrap();
+        assert_eq!(
+            names.permissions(Some("hub")),
+            "publish p.> and $JS.hub.API.>, subscribe p.> and _INBOX.>"
         );
     }
 

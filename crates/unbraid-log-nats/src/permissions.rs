@@ -40,11 +40,11 @@ impl Refusal {
         })
     }
 
-    pub(crate) fn into_error(self, names: &Names) -> NatsError {
+    pub(crate) fn into_error(self, needed: String) -> NatsError {
         NatsError::NotPermitted {
             action: self.action,
             subject: self.subject,
-            needed: names.permissions(),
+            needed,
         }
     }
 }

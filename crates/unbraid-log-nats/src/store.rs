@@ -72,13 +72,14 @@ impl NatsLog {
         let connection = Connection::open(url, &options, &gateway).await?;
         let configs = streams::configs(&names, &options);
         let api = Api::new(connection, options.domain.as_deref(), configs);
+        let needed = || names.permissions(options.domain.as_deref());
         let warnings = tokio::select! {
             biased;
-            refusal = api.connection.refused() => return Err(refusal.into_error(&names)),
+            refusal = api.connection.refused() => return Err(refusal.into_error(needed())),
             warnings = prepare(&api, &names) => warnings?,
         };
         if let Some(refusal) = api.connection.refusal() {
-            return Err(refusal.into_error(&names));
+            return Err(refusal.into_error(needed()));
         }
         let queue = CommandQueue::new(commands::CAPACITY);
         let sender = queue.sender();
