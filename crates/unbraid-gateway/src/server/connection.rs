@@ -97,8 +97,10 @@ impl Connection {
         let mut drained = self.drained.clone();
         let handshake = timeout(TLS_TIMEOUT, acceptor.accept(socket));
         tokio::select! {
+            biased;
             stream = handshake => stream.ok()?.ok(),
-            _ = drained.wait_for(|drained| *drained) => None,
+            // A client sends its request with the last bytes of the handshake.
+            () = end_of_grace(&mut drained) => None,
         }
     }
 
