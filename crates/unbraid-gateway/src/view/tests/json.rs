@@ -68,6 +68,7 @@ fn the_only_choice_of_another_dialect_has_the_message_of_the_combined_view() {
         assert!(is_empty(&so_far) && so_far["choices"].as_array().unwrap().len() == 1);
         let start = json!({"type": "message_start", "message": {"id": "a", "model": "m",
             "role": "assistant", "content": [], "usage": {"input_tokens": 3, "output_tokens": 0}}});
+        script.chunk(&[], r#"{"type":"ping"}"#);
         script.chunk(&[], &start.to_string());
         let open = json!({"type": "content_block_start", "index": 0,
             "content_block": {"type": "text", "text": ""}});
