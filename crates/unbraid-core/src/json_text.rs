@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Map, Value, value::RawValue};
 
-pub(crate) use numbers::{differ_in_integers_only, differ_in_numbers_only};
+pub(crate) use numbers::{common_len, differ_in_integers_only, differ_in_numbers_only};
 
 use crate::{
     limits::MAX_JSON_DEPTH,

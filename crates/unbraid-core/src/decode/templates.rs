@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::{
     envelope::EnvelopeMemo,
-    json_bytes::{common_len, unescape},
+    json_bytes::unescape,
     template::{Line, MatchBuffers, Provided, Template, TemplateMatch},
 };
 use crate::{
     ChoiceIndex,
+    json_text::common_len,
     prefetch::prefetch_bytes,
     text_delta::{DeltaKind, UpdateSink},
 };

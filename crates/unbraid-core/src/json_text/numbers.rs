@@ -55,16 +55,23 @@ fn differ_in_values_only(
 }
 
 /// The length of the start that two texts have in common.
-fn common_len(one: &[u8], other: &[u8]) -> usize {
+pub(crate) fn common_len(one: &[u8], other: &[u8]) -> usize {
     const STEP: usize = 16;
-    let steps = one.as_chunks::<STEP>().0.iter().zip(other.as_chunks().0);
-    let equal = STEP * steps.take_while(|(a, b)| a == b).count();
-    let (one, other) = (one.get(equal..), other.get(equal..));
-    let rest = one
+    let (steps, other_steps) = (one.as_chunks::<STEP>().0, other.as_chunks::<STEP>().0);
+    let mut equal = 0;
+    for (a, b) in steps.iter().zip(other_steps) {
+        let differing = u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b);
+        if differing != 0 {
+            return equal + (differing.trailing_zeros() / 8) as usize;
+        }
+        equal += STEP;
+    }
+    let (rest, other_rest) = (one.get(equal..), other.get(equal..));
+    let pairs = rest
         .unwrap_or_default()
         .iter()
-        .zip(other.unwrap_or_default());
-    equal + rest.take_while(|(a, b)| a == b).count()
+        .zip(other_rest.unwrap_or_default());
+    equal + pairs.take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::decode::json_bytes::{common_len, string};
+use crate::{decode::json_bytes::string, json_text::common_len};
 
 /// A raw value in the text of a template, and its parts that may differ in another one.
 #[derive(Debug)]
