@@ -78,67 +78,47 @@ pub(crate) fn common_len(one: &[u8], other: &[u8]) -> usize {
 mod tests {
     use super::{differ_in_integers_only, differ_in_numbers_only};
 
-    #[track_caller]
-    fn check(one: &str, other: &str, expected: bool) {
-        assert_eq!(
-            differ_in_integers_only(one, other),
-            expected,
-            "{one} {other}"
-        );
-        assert_eq!(
-            differ_in_integers_only(other, one),
-            expected,
-            "{other} {one}"
-        );
-    }
+    /// Two texts, and whether only integers differ, and only numbers.
+    const ROWS: [(&str, &str, bool, bool); 21] = [
+        (r#"{"a":1}"#, r#"{"a":1}"#, true, true),
+        (
+            r#"{"a":1,"b":{"c": 22}}"#,
+            r#"{"a":999,"b":{"c": 3}}"#,
+            true,
+            true,
+        ),
+        (r#"{"a":{"b": 12}}"#, r#"{"a":{"b": 123}}"#, true, true),
+        (r#"{"a":1.5}"#, r#"{"a":2.5}"#, true, true),
+        (r#"{"a":1.5}"#, r#"{"a":1.7}"#, false, true),
+        (r#"{"a":1.5,"b":-2e3}"#, r#"{"a":1.7,"b":0}"#, false, true),
+        (r#"{"a":1}"#, r#"{"a":-1}"#, false, true),
+        (r#"{"a":1}"#, r#"{"a":1.5}"#, false, true),
+        (r#"{"a":1}"#, r#"{"a":99999999999999999999}"#, false, true),
+        (r#"{"a":1}"#, r#"{"a":null}"#, false, false),
+        (r#"{"a":true}"#, r#"{"a":false}"#, false, false),
+        (r#"{"a":"1"}"#, r#"{"a":"2"}"#, false, false),
+        (r#"{"a":[1,2]}"#, r#"{"a":[1,3]}"#, false, false),
+        (r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false, false),
+        (r#"{"a":1}"#, r#"{"b":1}"#, false, false),
+        (r#"{"a1":1}"#, r#"{"a2":1}"#, false, false),
+        (r#"{"a:1":1}"#, r#"{"a:2":1}"#, false, false),
+        (r#"{"e1":1}"#, r#"{"e2":1}"#, false, false),
+        (r#"{"\":1":1}"#, r#"{"\":2":1}"#, false, false),
+        (r#"{"a\":1":1}"#, r#"{"a\":2":1}"#, false, false),
+        ("", "{}", false, false),
+    ];
 
     #[test]
-    fn u04_only_integers_may_differ() {
-        check(
-            "{\"a\":1,\"b\":{\"c\": 22}}",
-            "{\"a\":999,\"b\":{\"c\": 3}}",
-            true,
-        );
-        check("{\"a1\":1}", "{\"a2\":1}", false);
-        check("{\"a\":\"1\"}", "{\"a\":\"2\"}", false);
-        check("{\"a\":1}", "{\"a\":-1}", false);
-        check("{\"a\":1}", "{\"a\":1.5}", false);
-        check("{\"a\":1.5}", "{\"a\":2.5}", true);
-        check("{\"a\":1.5}", "{\"a\":1.7}", false);
-        check("{\"a\":1}", "{\"a\":null}", false);
-        check("{\"a\":1}", "{\"a\":1,\"b\":2}", false);
-        check("{\"a\":[1,2]}", "{\"a\":[1,3]}", false);
-        check("", "{}", false);
-        check("{\"a:1\":1}", "{\"a:2\":1}", false);
-        check("{\"\\\":1\":1}", "{\"\\\":2\":1}", false);
-        check("{\"a\":1}", "{\"a\":99999999999999999999}", false);
-    }
-    #[test]
-    fn e24_numbers_of_any_form_may_differ() {
-        let rows = [
-            (r#"{"a":1.5,"b":-2e3}"#, r#"{"a":1.7,"b":0}"#, true),
-            (r#"{"a":{"b": 12}}"#, r#"{"a":{"b": 123}}"#, true),
-            (r#"{"a":1}"#, r#"{"a":1}"#, true),
-            (r#"{"a":1}"#, r#"{"a":null}"#, false),
-            (r#"{"a":true}"#, r#"{"a":false}"#, false),
-            (r#"{"a":"1"}"#, r#"{"a":"2"}"#, false),
-            (r#"{"a:1":1}"#, r#"{"a:2":1}"#, false),
-            (r#"{"a":1}"#, r#"{"b":1}"#, false),
-            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false),
-            (r#"{"a":[1,2]}"#, r#"{"a":[1,3]}"#, false),
-            (r#"{"a\":1":1}"#, r#"{"a\":2":1}"#, false),
-        ];
-        for (one, other, expected) in rows {
-            assert_eq!(
-                differ_in_numbers_only(one, other),
-                expected,
-                "{one} {other}"
-            );
-            assert_eq!(
-                differ_in_numbers_only(other, one),
-                expected,
-                "{other} {one}"
-            );
+    fn u04_e24_only_numbers_of_fields_may_differ() {
+        for (one, other, integers, numbers) in ROWS {
+            for (one, other) in [(one, other), (other, one)] {
+                assert_eq!(
+                    differ_in_integers_only(one, other),
+                    integers,
+                    "{one} {other}"
+                );
+                assert_eq!(differ_in_numbers_only(one, other), numbers, "{one} {other}");
+            }
         }
     }
 }

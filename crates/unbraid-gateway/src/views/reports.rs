@@ -66,6 +66,17 @@ impl Outages {
     }
 }
 
+/// Reports the end of an outage. Not under the lock: a subscriber is foreign code.
+fn report_end(outage: Option<Outage>, message: &str) {
+    if let Some(Outage {
+        since, requests, ..
+    }) = outage
+    {
+        let seconds = since.elapsed().as_secs_f32();
+        tracing::info!(seconds, requests, "{message}");
+    }
+}
+
 /// Whether a warning is due, and notes it.
 fn is_due(last: &mut Option<Instant>) -> bool {
     let is_due = last.is_none_or(|last| last.elapsed() >= PAUSE);
@@ -101,13 +112,7 @@ impl LogReports {
     /// Notes an answer of the log.
     pub(super) fn answered(&self) {
         let outage = self.state().silence.end();
-        if let Some(Outage {
-            since, requests, ..
-        }) = outage
-        {
-            let seconds = since.elapsed().as_secs_f32();
-            tracing::info!(seconds, requests, "the log answers again");
-        }
+        report_end(outage, "the log answers again");
     }
 
     /// Notes that the log does not take events. Its answers do not end that.
@@ -121,13 +126,7 @@ impl LogReports {
     /// Notes that the log has taken an event.
     pub(super) fn took_event(&self) {
         let outage = self.state().refusal.end();
-        if let Some(Outage {
-            since, requests, ..
-        }) = outage
-        {
-            let seconds = since.elapsed().as_secs_f32();
-            tracing::info!(seconds, requests, "the log takes events again");
-        }
+        report_end(outage, "the log takes events again");
     }
 }
 

@@ -28,8 +28,8 @@ pub(in crate::decode) struct Learned<'c, 'a> {
 const PADDING: &str = "\"obfuscation\"";
 const ALPHABET: &str = "\"p\"";
 
-/// Values of a chunk that may be holes. It is not a generic closure, and adds without being inlined, because each of a dozen
-/// copies would be loaded into the cache.
+/// The values of a chunk that may be holes. Most of them are added by two functions that are not inlined: a dozen copies of these
+/// would be loaded into the instruction cache for each chunk that is learned.
 struct Sites<'a> {
     text: &'a str,
     sites: Vec<Site>,

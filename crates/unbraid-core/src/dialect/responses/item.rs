@@ -89,6 +89,11 @@ impl ReasoningKind {
 }
 
 impl Item {
+    /// Whether its end, or a value in its place, has not arrived.
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_done && !self.is_kept
+    }
+
     pub(super) fn new(ordinal: u64, kind: ItemKind) -> Self {
         Self {
             ordinal,

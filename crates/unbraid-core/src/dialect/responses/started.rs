@@ -1,6 +1,6 @@
 //! Items that have started and not ended: what has arrived of them is kept where the whole item would be (P18).
 
-use super::{CHOICE, Responses, is_image, item::Item, whole::has_details};
+use super::{CHOICE, Responses, is_image, whole::has_details};
 use crate::{
     chunk::CONTENT_PARTS,
     dialect::{object::Object, reader::Output},
@@ -88,13 +88,6 @@ impl Responses {
     ) {
         let object = Object::new(start);
         self.started.note(Started { list, item, object }, output);
-    }
-}
-
-impl Item {
-    /// Whether its end, or a value in its place, has not arrived.
-    pub(super) fn is_open(&self) -> bool {
-        !self.is_done && !self.is_kept
     }
 }
 
